@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_triton import TOLERANCES, check, run_parts, stack_bytes
+from test_triton import TOLERANCES, check, compiled, run_parts
 from torch import Tensor
 
 from treelax.ops.checks import arc_mask
@@ -166,44 +166,15 @@ def kernel_variants(
 
 
 def compile_checks(target: str) -> Iterator[dict[str, object]]:
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from treelax.ops.chart.triton import COMMON_OPTIONS
     from treelax.ops.matrix_tree.triton import SAMPLE_TILES, TILES
 
-    arch, dtype_name = target.split()
-    number = {"float32": "*fp32", "float64": "*fp64"}[dtype_name]
-    types = {"lengths": "*i64", "whole": "*i32", "tops": "*i32", "again": "*i32", "gains": "*fp64"}
-    types |= dict.fromkeys(("batch", "size", "levels", "entries", "single_root"), "i32")
+    types = {"whole": "*i32", "tops": "*i32", "again": "*i32", "gains": "*fp64"}
+    types |= dict.fromkeys(("levels", "entries"), "i32")
     for name, kernel, tiles, form in kernel_variants(TILES, SAMPLE_TILES):
         constants = {"ROWS": tiles.rows, "LANES": tiles.lanes, **form}
         if form.get("LOG"):
             types["chain"] = "*fp64"
-        signature = {
-            argument: "constexpr" if argument in constants else types.get(argument, number)
-            for argument in kernel.arg_names
-        }
-        # tensors start at multiples of 16 bytes, and a launch tells the compiler so
-        aligned = {
-            (place,): [["tt.divisibility", 16]]
-            for place, kind in enumerate(signature.values())
-            if kind.startswith("*")
-        }
-        compiled = triton.compile(
-            ASTSource(kernel, signature, constants, aligned),
-            target=GPUTarget("cuda", int(arch), 32),
-            options={"num_warps": tiles.warps, **COMMON_OPTIONS},
-        )
-        yield {
-            "target": target,
-            "kernel": name,
-            "cubin": len(compiled.asm["cubin"]),
-            "layout_changes": compiled.asm["ttgir"].count("ttg.convert_layout"),
-            "barriers": compiled.asm["ptx"].count("bar.sync"),
-            "stack": stack_bytes(compiled.asm["cubin"]),
-        }
+        yield compiled(kernel, constants, target, tiles.warps, **types) | {"kernel": name}
 
 
 if __name__ == "__main__":

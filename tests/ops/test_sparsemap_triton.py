@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from test_triton import run_parts, stack_bytes
+from test_triton import compiled, run_parts
 
 #: Two float64 computations of the same projection by different supports' sums.
 TOLERANCE = 1e-10
@@ -74,11 +74,7 @@ def interpreter_checks(kind: str) -> Iterator[dict[str, object]]:
 
 
 def compile_checks(arch: str) -> Iterator[dict[str, object]]:
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from treelax.ops.chart.triton import COMMON_OPTIONS, Tiles
+    from treelax.ops.chart.triton import Tiles
     from treelax.ops.sparsemap import triton_kernels as kernels
 
     nothing = {"whole": None, "gains": None}
@@ -88,32 +84,12 @@ def compile_checks(arch: str) -> Iterator[dict[str, object]]:
         (kernels.sparsemap_kernel, {"KIND": 2}, Tiles(32, 8, 8)),
         (kernels.backward_kernel, {"BLOCK": 128}, Tiles(16, 8, 4)),
     ]
-    types = {"lengths": "*i64", "trees": "*i64", "found": "*i64", "whole": "*i32", "full": "*i32"}
-    whole = ("size", "levels", "single_root", "room", "row", "most", "count")
-    types |= dict.fromkeys(whole, "i32")
+    types = {"trees": "*i64", "found": "*i64", "whole": "*i32", "full": "*i32"}
+    types |= dict.fromkeys(("levels", "room", "row", "most", "count"), "i32")
     for kernel, constants, tiles in variants:
         if "KIND" in constants:
             constants = {**constants, "ROWS": tiles.rows, "LANES": tiles.lanes}
-        signature = {
-            argument: "constexpr" if argument in constants else types.get(argument, "*fp64")
-            for argument in kernel.arg_names
-        }
-        # tensors start at multiples of 16 bytes, and a launch tells the compiler so
-        aligned = {
-            (place,): [["tt.divisibility", 16]]
-            for place, kind in enumerate(signature.values())
-            if kind.startswith("*")
-        }
-        compiled = triton.compile(
-            ASTSource(kernel, signature, constants, aligned),
-            target=GPUTarget("cuda", int(arch), 32),
-            options={"num_warps": tiles.warps, **COMMON_OPTIONS},
-        )
-        yield {
-            "kernel": kernel.fn.__name__,
-            "cubin": len(compiled.asm["cubin"]),
-            "stack": stack_bytes(compiled.asm["cubin"]),
-        }
+        yield compiled(kernel, constants, f"{arch} float64", tiles.warps, **types)
 
 
 if __name__ == "__main__":

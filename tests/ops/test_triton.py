@@ -255,11 +255,10 @@ def kernel_variants(dtype: torch.dtype) -> Iterator[tuple[str, str, dict[str, ob
     yield "sample_tree", "sample_tree", {"BLOCK": 32}
 
 
-def compiled(kernel: Any, constants: dict[str, object], target: str) -> Any:
-    """A kernel for an architecture and precision, compiled without a GPU, as a launch would.
-
-    Its ``asm`` holds ``ttgir``, ``ptx`` and ``cubin``. Not possible under ``TRITON_INTERPRET=1``.
-    """
+def compiled(
+    kernel: Any, constants: dict[str, object], target: str, warps: int, **types: str
+) -> dict[str, object]:
+    """About a kernel for an architecture and precision, compiled without a GPU, as a launch would."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -268,8 +267,7 @@ def compiled(kernel: Any, constants: dict[str, object], target: str) -> Any:
 
     arch, dtype = target.split()
     number = {"float32": "*fp32", "float64": "*fp64"}[dtype]
-    types = {"lengths": "*i64", "agenda": "*i64"}
-    types |= {"batch": "i32", "size": "i32", "single_root": "i32"}
+    types = dict.fromkeys(("batch", "size", "single_root"), "i32") | {"lengths": "*i64"} | types
     signature = {
         argument: "constexpr" if argument in constants else types.get(argument, number)
         for argument in kernel.arg_names
@@ -280,26 +278,28 @@ def compiled(kernel: Any, constants: dict[str, object], target: str) -> Any:
         for place, kind in enumerate(signature.values())
         if kind.startswith("*")
     }
-    return triton.compile(
+    asm = triton.compile(
         ASTSource(kernel, signature, constants, aligned),
         target=GPUTarget("cuda", int(arch), 32),
-        options={"num_warps": 8 if "ROWS" in constants else 1, **COMMON_OPTIONS},
-    )
+        options={"num_warps": warps, **COMMON_OPTIONS},
+    ).asm
+    return {
+        "target": target,
+        "kernel": kernel.fn.__name__,
+        "cubin": len(asm["cubin"]),
+        "layout_changes": asm["ttgir"].count("ttg.convert_layout"),
+        "barriers": asm["ptx"].count("bar.sync"),
+        "stack": stack_bytes(asm["cubin"]),
+    }
 
 
 def compile_checks(target: str) -> Iterator[dict[str, object]]:
     from treelax.ops.eisner import triton_kernels
 
-    for name, kernel, constants in kernel_variants(getattr(torch, target.split()[1])):
-        asm = compiled(getattr(triton_kernels, f"{kernel}_kernel"), constants, target).asm
-        yield {
-            "target": target,
-            "kernel": name,
-            "cubin": len(asm["cubin"]),
-            "layout_changes": asm["ttgir"].count("ttg.convert_layout"),
-            "barriers": asm["ptx"].count("bar.sync"),
-            "stack": stack_bytes(asm["cubin"]),
-        }
+    for name, kernel_name, constants in kernel_variants(getattr(torch, target.split()[1])):
+        kernel = getattr(triton_kernels, f"{kernel_name}_kernel")
+        warps = 8 if "ROWS" in constants else 1
+        yield compiled(kernel, constants, target, warps, agenda="*i64") | {"kernel": name}
 
 
 def stack_bytes(cubin: bytes) -> int | None:
