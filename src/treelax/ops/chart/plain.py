@@ -111,7 +111,7 @@ class Chart:
         self.top, self.scale, self.contribution = (take(layout.rules) for _ in range(3))
 
     def operands(self, pair: Operands, width: int) -> list[Tensor]:
-        """Of all splits: the left ones and the right ones, or the one of its own."""
+        """The left and the right operands of all splits, or the lone one."""
         left, rows = self.left[pair.left], self.size - width
         if pair.right is None:
             return [left[:rows, width : width + 1]]

@@ -30,7 +30,7 @@ class Item:
     part: int = 0
     #: The label of the part, where parts have labels.
     label: int | None = None
-    #: Words have this item.
+    #: Items of width 0 exist.
     empty: bool = True
 
     def entry(self, i: int, j: int) -> tuple[int, ...]:

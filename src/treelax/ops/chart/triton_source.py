@@ -24,7 +24,7 @@ from textwrap import indent
 
 from treelax.ops.chart.rules import ARC_LEFT, ARC_RIGHT, CKY, EISNER, LEFT, RIGHT, SPAN, Program
 
-#: Items by direction; that of two arcs is their own, and the rule that makes both is ``u``.
+#: Items by direction; the rule that makes both arcs is ``u``.
 NAMES = {ARC_RIGHT: "right", ARC_LEFT: "left", RIGHT: "right", LEFT: "left", SPAN: "span"}
 
 HEADER = '''\
