@@ -1,0 +1,191 @@
+"""Records as the sections of the pages read them: rows of CSV files, and figures made of them."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from benchmarks.report import short
+from treelax.lab.analysis.tables import spread
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (10, 20, 40, 80)
+Row = dict[str, str]
+Rows = list[Row]
+
+
+def rows(path: str) -> Rows:
+    """The rows of a CSV file, by its path in the repository."""
+    with (ROOT / path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def newest(prefix: str, contender: str | None = None) -> tuple[str, Rows]:
+    """The last record of a kind, by the date in its name: its name and rows.
+
+    Args:
+        prefix: of the file's name.
+        contender: if given, the last record that has it.
+    """
+    for path in sorted((ROOT / "benchmarks" / "results").glob(f"{prefix}-2*.csv"), reverse=True):
+        found = rows(f"benchmarks/results/{path.name}")
+        if contender is None or any(row["contender"] == contender for row in found):
+            return path.name, found
+    sys.exit(f"no benchmarks/results/{prefix}-*.csv; run the benchmark first, see its README")
+
+
+def latest_by(prefix: str, *columns: str) -> list[tuple[str, Rows]]:
+    """The last record of a kind for each of the entries that its first row has in some columns."""
+    latest: dict[tuple[str, ...], tuple[str, Rows]] = {}
+    for path in sorted((ROOT / "benchmarks" / "results").glob(f"{prefix}-*.csv")):
+        found = rows(f"benchmarks/results/{path.name}")
+        latest[tuple(found[0][column] for column in columns)] = path.name, found
+    return list(latest.values())
+
+
+def link(name: str) -> str:
+    """A link to a record."""
+    return f"[{name}](benchmarks/results/{name})"
+
+
+def where(found: Rows, **wanted: object) -> Rows:
+    """The rows that have these entries."""
+    return [row for row in found if all(row[key] == str(value) for key, value in wanted.items())]
+
+
+def find(found: Rows, column: str, **wanted: object) -> float | None:
+    """The figure in a column of the first row that has these entries."""
+    text = next((row[column] for row in where(found, **wanted)), "")
+    return float(text) if text else None
+
+
+def by_size(found: Rows, column: str, scale: float = 1, **wanted: object) -> list[float | None]:
+    """A figure for each of the `SIZES`."""
+    values = [find(found, column, n=n, **wanted) for n in SIZES]
+    return [None if value is None else scale * value for value in values]
+
+
+def ratios(
+    found: Rows, operation: str, above: str, below: str, column: str = "cpu_ms", **wanted: object
+) -> list[float | None]:
+    """How many times as much one contender takes as another, for each of the `SIZES`."""
+    pairs = zip(
+        *(
+            by_size(found, column, operation=operation, contender=c, **wanted)
+            for c in (above, below)
+        ),
+        strict=True,
+    )
+    return [one / other if one and other else None for one, other in pairs]
+
+
+def times(values: Iterable[float | None]) -> list[str]:
+    """Ratios with their sign; above 10 without a fraction."""
+    return [
+        "–" if value is None else f"{short(value) if value < 10 else f'{value:.0f}'}×"
+        for value in values
+    ]
+
+
+def span(values: Iterable[float | None]) -> str:
+    """The lowest and the highest of some ratios."""
+    known = [value or 0 for value in values]
+    return f"{min(known):.0f} to {max(known):.0f}"
+
+
+def numbers(found: Rows, column: str) -> list[float]:
+    """The figures of a column, where there are any."""
+    return [float(row[column]) for row in found if row.get(column)]
+
+
+def spread_of(found: Rows, column: str) -> str:
+    """Mean and spread of a column, or a dash where it is empty."""
+    values = numbers(found, column)
+    return spread(values) if values else "–"
+
+
+def row(*cells: object) -> str:
+    """A line of a Markdown table; a float has three significant digits, None is a dash."""
+    texts = (short(c) if c is None or isinstance(c, float) else str(c) for c in cells)
+    return f"| {' | '.join(texts)} |"
+
+
+def growth(found: Rows, operation: str, contender: str, sizes: Iterable[int]) -> str:
+    """Lines with the time of a sentence, and the exponent by which it grows between sizes."""
+    lines = []
+    previous: tuple[int, float] | None = None
+    for n in sizes:
+        wanted = {"operation": operation, "contender": contender, "threads": 1, "n": n}
+        for record in where(found, **wanted)[:1]:
+            if not record["cpu_ms"]:
+                continue
+            sentence = 1e3 * float(record["cpu_ms"]) / int(record["batch"])
+            exponent = "–"
+            if previous is not None:
+                exponent = f"{math.log(sentence / previous[1], n / previous[0]):.2f}"
+            peak = float(record["peak_mb"]) if record["peak_mb"] else None
+            lines.append(row(n, record["batch"], sentence, exponent, peak))
+            previous = n, sentence
+    return "\n".join(lines)
+
+
+def slower(found: Rows, column: str, ours: str) -> str:
+    """Lines of the operations in which a peer is better than one of our contenders."""
+    kinds = dict.fromkeys((record["operation"], record["contender"]) for record in found)
+    lines = []
+    for operation, contender in kinds:
+        peers = [peer for kind, peer in kinds if kind == operation and "treelax" not in peer]
+        for peer in peers if contender.startswith(ours) else []:
+            values = ratios(found, operation, peer, contender, column)
+            if any((value or 1) < 1 for value in values):
+                lines.append(row(f"{operation}, {contender}: {peer} takes", *times(values)))
+    return "\n".join(lines)
+
+
+def difference(found: Rows, column: str, other: float) -> float:
+    """The mean of a column minus a number."""
+    return mean(numbers(found, column)) - other
+
+
+def markdown(text: str) -> str:
+    """Text with each paragraph on a line, and tables that are readable in a terminal too."""
+    return "\n\n".join(_block(block.splitlines()) for block in re.split(r"\n\s*\n", text.strip()))
+
+
+def _block(lines: list[str]) -> str:
+    if lines[0].startswith("|"):
+        return "\n".join(_table([[c.strip() for c in line[1:-1].split("|")] for line in lines]))
+    return " ".join(map(str.strip, lines)).replace(" - **", "\n- **")
+
+
+def _table(lines: list[list[str]]) -> list[str]:
+    right = [rule.endswith(":") for rule in lines[1]]
+    body = [lines[0], *lines[2:]]
+    widths = [max(3, *map(len, column)) for column in zip(*body, strict=True)]
+    cells = [
+        [
+            cell.rjust(width) if at_right else cell.ljust(width)
+            for cell, width, at_right in zip(line, widths, right, strict=True)
+        ]
+        for line in body
+    ]
+    rule = [
+        "-" * (w - at_right) + ":" * at_right for w, at_right in zip(widths, right, strict=True)
+    ]
+    return [f"| {' | '.join(line)} |" for line in (cells[0], rule, *cells[1:])]
+
+
+#: What templates can call.
+FUNCTIONS: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(rows, newest, latest_by, link, where, find, by_size, ratios, times, span, numbers),
+        *(spread_of, row, growth, slower, difference, short, spread, min, max),
+    )
+}
