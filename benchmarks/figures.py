@@ -18,19 +18,12 @@ from pathlib import Path
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
+from jinja2 import TemplateNotFound
 
 from benchmarks import records, runs
 from benchmarks.records import ROOT
 
-SECTIONS = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "sections"),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    autoescape=False,
-)
-SECTIONS.globals |= records.FUNCTIONS | runs.FUNCTIONS
+SECTIONS = records.templates(**runs.FUNCTIONS)
 PAGES = (
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),

@@ -16,6 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+Row = dict[str, Any]  # of a record
+
 #: A sample lasts at least this long, so that reading the clocks does not show.
 SAMPLE_SECONDS = 2e-3
 #: A turn is filled with samples up to this long ...
@@ -33,6 +37,41 @@ class Samples:
     calls: int  # calls in a sample
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
+
+
+def seconds_of(run: Callable[[], Any], clock: Callable[[], float]) -> float:
+    """The time of a call by a clock."""
+    start = clock()
+    run()
+    return clock() - start
+
+
+def turns(
+    runs: Mapping[Any, Callable[[], Any]],
+    rounds: int,
+    *,
+    calls: int = 1,
+    device: str = "cpu",
+    warm_up: int = 1,
+) -> dict[Any, list[float]]:
+    """Wall seconds per call of each of ``runs``, which take turns, after some rounds to warm up."""
+
+    def synchronise() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    def several(run: Callable[[], Any]) -> None:
+        for _ in range(calls):
+            run()
+        synchronise()
+
+    times: dict[Any, list[float]] = {name: [] for name in runs}
+    for _ in range(warm_up + rounds):
+        for name, run in runs.items():
+            synchronise()
+            taken = seconds_of(lambda: several(run), time.perf_counter)  # noqa: B023
+            times[name].append(taken / calls)
+    return {name: taken[warm_up:] for name, taken in times.items()}
 
 
 def quartiles(values: list[float]) -> tuple[float, float, float]:

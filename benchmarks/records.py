@@ -11,8 +11,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.report import short
-from treelax.lab.analysis.tables import spread
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from benchmarks.problem import OPERATIONS
+from benchmarks.report import Bar, clocks, compared, short
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (10, 20, 40, 80)
@@ -22,7 +24,12 @@ Rows = list[Row]
 
 def rows(path: str) -> Rows:
     """The rows of a CSV file, by its path in the repository."""
-    with (ROOT / path).open(newline="", encoding="utf-8") as file:
+    return read(ROOT / path)
+
+
+def read(path: Path) -> Rows:
+    """The rows of a CSV file."""
+    with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -65,16 +72,18 @@ def find(found: Rows, column: str, **wanted: object) -> float | None:
     return float(text) if text else None
 
 
-def by_size(found: Rows, column: str, scale: float = 1, **wanted: object) -> list[float | None]:
-    """A figure for each of the `SIZES`."""
-    values = [find(found, column, n=n, **wanted) for n in SIZES]
+def by_size(
+    found: Rows, column: str, scale: float = 1, sizes: Iterable[int] = SIZES, **wanted: object
+) -> list[float | None]:
+    """A figure for each number of words."""
+    values = [find(found, column, n=n, **wanted) for n in sizes]
     return [None if value is None else scale * value for value in values]
 
 
 def ratios(
-    found: Rows, operation: str, above: str, below: str, column: str = "cpu_ms", **wanted: object
+    found: Rows, operation: str, above: str, below: str, column: str = "cpu_ms", **wanted: Any
 ) -> list[float | None]:
-    """How many times as much one contender takes as another, for each of the `SIZES`."""
+    """How many times as much one contender takes as another, for each number of words."""
     pairs = zip(
         *(
             by_size(found, column, operation=operation, contender=c, **wanted)
@@ -83,6 +92,22 @@ def ratios(
         strict=True,
     )
     return [one / other if one and other else None for one, other in pairs]
+
+
+def kinds_of(found: Rows, **wanted: object) -> list[tuple[str, str]]:
+    """Operations and contenders, in the order of operations."""
+    kinds = dict.fromkeys((one["operation"], one["contender"]) for one in where(found, **wanted))
+    return sorted(kinds, key=lambda kind: OPERATIONS.index(kind[0]))
+
+
+def bar_value(found: Rows, bar: Bar, n: int, batch: int) -> float | None:
+    """The figure that a bar is about."""
+    at = {"operation": bar.operation, "batch": batch, "n": n, "threads": 1}
+    ours = find(found, bar.column, contender=bar.own, **at)
+    if bar.over is None or ours is None:
+        return ours
+    other = find(found, bar.column, contender=bar.over, **at)
+    return other / ours if other is not None and ours else None
 
 
 def times(values: Iterable[float | None]) -> list[str]:
@@ -102,12 +127,6 @@ def span(values: Iterable[float | None]) -> str:
 def numbers(found: Rows, column: str) -> list[float]:
     """The figures of a column, where there are any."""
     return [float(row[column]) for row in found if row.get(column)]
-
-
-def spread_of(found: Rows, column: str) -> str:
-    """Mean and spread of a column, or a dash where it is empty."""
-    values = numbers(found, column)
-    return spread(values) if values else "–"
 
 
 def row(*cells: object) -> str:
@@ -137,7 +156,7 @@ def growth(found: Rows, operation: str, contender: str, sizes: Iterable[int]) ->
 
 def slower(found: Rows, column: str, ours: str) -> str:
     """Lines of the operations in which a peer is better than one of our contenders."""
-    kinds = dict.fromkeys((record["operation"], record["contender"]) for record in found)
+    kinds = kinds_of(found)
     lines = []
     for operation, contender in kinds:
         peers = [peer for kind, peer in kinds if kind == operation and "treelax" not in peer]
@@ -186,6 +205,21 @@ FUNCTIONS: dict[str, Any] = {
     function.__name__: function
     for function in (
         *(rows, newest, latest_by, link, where, find, by_size, ratios, times, span, numbers),
-        *(spread_of, row, growth, slower, difference, short, spread, min, max),
+        *(row, growth, slower, difference, short, min, max),
+        *(kinds_of, bar_value, clocks, compared),
     )
 }
+
+
+def templates(**more: Any) -> Environment:
+    """The templates of ``sections/``, which can call the functions of this module and more."""
+    folder = Path(__file__).parent / "sections"
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.globals |= FUNCTIONS | more
+    return environment

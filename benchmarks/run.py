@@ -1,4 +1,7 @@
-"""Measures treelax beside its peers and writes what it found; see README.md in this folder."""
+"""Measures treelax beside its peers, or one of the other measurements, and writes what it found.
+
+README.md in this folder says how.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import argparse
+import importlib
+import inspect
+import typing
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -20,11 +26,10 @@ from typing import Any
 
 import torch
 
-from benchmarks import cuda, machine, measure, memory, registry, report
+from benchmarks import cuda, machine, measure, memory, records, registry, report
 from benchmarks.agreement import TOLERANCES, Agreement, Disagreement, check
-from benchmarks.problem import FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
+from benchmarks.problem import BACKWARD, BEST, FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
 from benchmarks.progress import Progress
-from benchmarks.report import Row
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EXAMPLE = """\
@@ -33,7 +38,15 @@ examples:
   python benchmarks/run.py --quick           a smoke run, under a minute
   python benchmarks/run.py --device cuda     the Triton kernels
   python benchmarks/run.py --sizes 20 40 --threads 1 --no-peers
+  python benchmarks/run.py accuracy --help   another measurement, see below
+
+other measurements: {others}
 """
+# each is a module with a function `measure`, whose parameters are the options
+OTHERS = (
+    *("accuracy", "demo-latency", "demo-load", "gpu-calls", "parsing-speed", "sparsemap"),
+    *("text-encoding", "text-training", "training-step"),
+)
 
 
 def pair(text: str) -> tuple[int, int]:
@@ -50,7 +63,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks/run.py",
         description=__doc__,
-        epilog=EXAMPLE,
+        epilog=EXAMPLE.format(others=", ".join(OTHERS)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -109,7 +122,7 @@ class Run:
                 say(f"skipped {contender.name}: {reason}")
         self.versions = {c.library: machine.library_version(c.library) for c in self.contenders}
         self.peaks: dict[memory.Job, int | None] = {}
-        self.rows: list[Row] = []
+        self.rows: list[measure.Row] = []
 
     def timed(self, operation: str, n: int) -> list[Contender]:
         return [c for c in self.contenders if c.timed and c.takes(operation, n)]
@@ -119,50 +132,32 @@ class Run:
         return [c for c in self.contenders if c.library == "treelax" and c.timed][:1]
 
     def add(
-        self,
-        contender: Contender,
-        operation: str,
-        batch: int,
-        n: int,
-        threads: int,
-        *,
-        cpu: list[float] | None = None,
-        wall: list[float],
-        device: list[float] | None = None,
-        clock: str = "",
-        calls: int,
-        peak: int | None,
+        self, contender: Contender, operation: str, batch: int, n: int, threads: int, **figures: Any
     ) -> None:
         """Appends a row and writes the CSV, so that an interrupted run keeps what it has."""
-
-        def milliseconds(values: list[float] | None, name: str) -> dict[str, Any]:
-            found = measure.quartiles(values) if values else (None, None, None)
-            first, median, third = (None if v is None else v * 1e3 for v in found)
-            return {name: median, f"{name}_q1": first, f"{name}_q3": third}
-
-        row = Row(
-            date=self.date,
-            device=self.device,
-            operation=operation,
-            contender=contender.name,
-            library=contender.library,
-            version=self.versions[contender.library],
-            relaxation=contender.family(operation).removesuffix(", ragged"),
-            ragged=contender.ragged,
-            batch=batch,
-            n=n,
-            threads=threads,
-            **milliseconds(cpu, "cpu_ms"),
-            **milliseconds(wall, "wall_ms"),
-            **milliseconds(device, "device_ms"),
-            device_clock=clock,
-            repetitions=len(device or wall),
-            calls_per_repetition=calls,
-            peak_mb=None if peak is None else peak / 1e6,
+        row: measure.Row = {
+            "date": self.date,
+            "device": self.device,
+            "operation": operation,
+            "contender": contender.name,
+            "library": contender.library,
+            "version": self.versions[contender.library],
+            "relaxation": contender.family(operation).removesuffix(", ragged"),
+            "ragged": contender.ragged,
+            "batch": batch,
+            "n": n,
+            "threads": threads,
             **asdict(self.described),
-        )
+        }
+        for name, value in figures.items():
+            if isinstance(value, list):  # of seconds
+                row["repetitions"] = len(value)
+                for part, figure in zip(("_q1", "", "_q3"), measure.quartiles(value), strict=True):
+                    row[f"{name}_ms{part}"] = figure * 1e3
+            else:
+                row[name] = value / 1e6 if name == "peak_mb" and value is not None else value
         self.rows.append(row)
-        report.write_csv(self.rows, self.path)
+        report.write_csv(self.path, report.COLUMNS, self.rows)
 
     def measure_memory(self) -> None:
         """Peak memory of every contender, one process per library."""
@@ -216,8 +211,8 @@ class Run:
                     threads,
                     cpu=samples[c.name].cpu,
                     wall=samples[c.name].wall,
-                    calls=samples[c.name].calls,
-                    peak=self.peaks.get(memory.Job(c.name, operation, batch, n)),
+                    calls_per_repetition=samples[c.name].calls,
+                    peak_mb=self.peaks.get(memory.Job(c.name, operation, batch, n)),
                 )
 
     def measure_cuda(self, agreement: Agreement) -> None:
@@ -254,34 +249,84 @@ class Run:
                 1,
                 wall=timing.wall,
                 device=timing.device,
-                clock="graph" if timing.graph else "events",
-                calls=timing.calls,
-                peak=peak if self.with_memory else None,
+                device_clock="graph" if timing.graph else "events",
+                calls_per_repetition=timing.calls,
+                peak_mb=peak if self.with_memory else None,
             )
 
     def text(self, agreement: Agreement) -> str:
         """All tables, as Markdown that reads well in a terminal."""
-        plan, figures = self.plan, report.Figures(self.rows)
-        limits = ", ".join(
-            f"{quantity} {agreement.worst[quantity]:.1e} (allowed {TOLERANCES[quantity][0]:.0e})"
-            for quantity in agreement.worst
+        plan = self.plan
+        long_sizes = {n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes}
+        return records.markdown(
+            records.templates()
+            .get_template("report.md")
+            .render(
+                device=self.device,
+                date=self.date,
+                machine=self.described,
+                libraries=", ".join(f"{name} {version}" for name, version in self.versions.items()),
+                agreement=agreement,
+                tolerances=TOLERANCES,
+                plan=plan,
+                batch=plan.batch,
+                sizes=plan.sizes,
+                rows=records.read(self.path),
+                memory_operations=(*BACKWARD, *BEST),
+                own=self.own()[0].name,
+                long_sizes=sorted(long_sizes),
+                bars=report.BARS[self.device],
+                bar_batch=registry.PLANS[self.device].batch,
+            )
         )
-        libraries = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        parts = [
-            f"# {self.device}, {self.date}, batch {plan.batch}",
-            f"{self.described}\n\n{libraries}",
-            f"Results agree: {agreement.comparisons} comparisons, largest differences: {limits}.",
-            *report.time_tables(figures, plan.sizes, self.device),
-        ]
-        if self.device == "cpu":
-            parts.extend(report.memory_tables(figures, plan.sizes))
-            sizes = sorted({n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes})
-            for c in self.own():
-                parts.append(report.growth_table(figures, c.name, sizes) or "")
-                parts.extend(report.alone(self.rows, plan.alone))
-        batch = registry.PLANS[self.device].batch
-        parts.append(report.bars_table(report.bars(self.rows, self.device, batch), batch))
-        return "\n\n".join(part for part in parts if part)
+
+
+def options_of(name: str, argv: Sequence[str]) -> tuple[Any, dict[str, Any], argparse.Namespace]:
+    """A measurement, what it is called with, and the other options of its command line."""
+    module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
+    parser = argparse.ArgumentParser(
+        prog=f"benchmarks/run.py {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the CSV")
+    parser.add_argument("--commit", help="the commit to write down, for a copy without history")
+    kinds = typing.get_type_hints(module.measure)
+    parameters = inspect.signature(module.measure).parameters.values()
+    for parameter in parameters:
+        flag, kind = f"--{parameter.name.replace('_', '-')}", kinds[parameter.name]
+        if parameter.default is parameter.empty:
+            parser.add_argument(parameter.name, type=kind)
+        elif kind is bool:
+            parser.add_argument(flag, action="store_true")
+        elif isinstance(parameter.default, tuple):
+            kind = type(parameter.default[0])
+            parser.add_argument(flag, type=kind, nargs="+", default=parameter.default)
+        else:
+            parser.add_argument(flag, type=kind, default=parameter.default)
+    given = parser.parse_args(argv)
+    return module, {p.name: getattr(given, p.name) for p in parameters}, given
+
+
+def other(name: str, argv: Sequence[str]) -> int:
+    """Makes one of the other measurements and writes its rows; 1 if they count errors."""
+    module, options, given = options_of(name, argv)
+    device = options.get("device", getattr(module, "DEVICE", "cpu"))
+    here = machine.describe(device, given.commit)
+    about = {key: getattr(here, key) for key in ("machine", "torch", "commit", "dirty")}
+    name += f"-{device}" if "device" in options else ""
+    path: Path = given.out / f"{name}-{datetime.now():%Y-%m-%d-%H%M}.csv"
+    rows: list[measure.Row] = []
+    for row in module.measure(**options):
+        rows.append(row)
+        columns = list(dict.fromkeys(key for one in rows for key in one))
+        report.write_csv(path, [*columns, *about], [one | about for one in rows])
+        say(", ".join(f"{key} {value}" for key, value in row.items()))
+    lines = [columns, ["---"] * len(columns)]
+    lines += [[one[column] for column in columns] for one in records.read(path)]
+    print(records.markdown("\n".join(records.row(*line) for line in lines)))
+    say(f"{here}\n{path.name}")
+    return int(any(row.get("errors") for row in rows))
 
 
 def warn_if_busy() -> None:
@@ -296,6 +341,9 @@ def warn_if_busy() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs it; 0 if all went well, 1 if contenders disagree, 2 if nothing can be measured."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in OTHERS:
+        return other(argv[0], argv[1:])
     args = parse(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
         say("no CUDA device here; --device cpu measures the CPU kernels")

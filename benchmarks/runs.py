@@ -10,15 +10,22 @@ from typing import Any
 
 import treelax
 from benchmarks.listops_settings import CHANGES, SEEDS
-from benchmarks.records import ROOT, Row, Rows, row, rows, spread
+from benchmarks.records import ROOT, Row, Rows, numbers, row, rows
 from treelax.apps.tasks.listops.config import TrainConfig
 from treelax.apps.tasks.listops.config import preset as listops_preset
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.training.config import override
 from treelax.lab.analysis.estimators import COMPARISONS, Study
 from treelax.lab.analysis.gradients import MEASURES, SCORES, SHORT, short_table
+from treelax.lab.analysis.tables import spread
 from treelax.lab.listops.table import KINDS, LABELS, PAPER, TURN, as_trained, turns
 from treelax.lab.tables.text import TABLES, label
+
+
+def spread_of(found: Rows, column: str) -> str:
+    """Mean and spread of a column, or a dash where it is empty."""
+    values = numbers(found, column)
+    return spread(values) if values else "–"
 
 
 def listops(folder: str = "", name: str = "runs.csv") -> Rows:
@@ -193,7 +200,18 @@ def about_model(name: str) -> dict[str, Any]:
 FUNCTIONS: dict[str, Any] = {
     function.__name__: function
     for function in (
-        *(listops, turns_of, by_length, reading, about, study, study_table, trial),
+        *(
+            spread,
+            spread_of,
+            listops,
+            turns_of,
+            by_length,
+            reading,
+            about,
+            study,
+            study_table,
+            trial,
+        ),
         *(gradients, gradient_table, bias_over_chance),
         *(sst_noise, choice, about_model, listops_preset, TrainConfig, as_trained),
         label,
