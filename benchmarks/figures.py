@@ -34,7 +34,8 @@ PAGES = (
 def section(name: str, folder: Path) -> str:
     """A section, as a page in a folder has it."""
     text = records.markdown(SECTIONS.get_template(f"{name}.md").render())
-    return re.sub(r"\]\(([^):#]+)\)", lambda m: f"]({os.path.relpath(ROOT / m[1], folder)})", text)
+    link = r"\]\(([^):#]+)(#[^)]*)?\)"
+    return re.sub(link, lambda m: f"]({os.path.relpath(ROOT / m[1], folder)}{m[2] or ''})", text)
 
 
 def filled(page: Path) -> str:

@@ -16,7 +16,6 @@ import sys
 import tarfile
 import time
 from contextlib import ExitStack
-from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -45,11 +44,6 @@ def result(folder: Path) -> dict[str, Any] | None:
     return LISTOPS.result(Run.open(folder)) if (folder / "config.toml").exists() else None
 
 
-def record(folder: Path) -> dict[str, Any]:
-    """The record of a run that has ended."""
-    return TABLE.record(result(folder) or {}, read_metrics(folder))
-
-
 def train(configs: dict[Path, ListOpsConfig], device: str) -> None:
     """Train and test runs on the same data side by side, an update of each in turn.
 
@@ -71,7 +65,7 @@ def train(configs: dict[Path, ListOpsConfig], device: str) -> None:
 
 
 def train_all(
-    configs: dict[Path, ListOpsConfig], device: str, processes: int, minutes: float = inf
+    configs: dict[Path, ListOpsConfig], device: str, processes: int, minutes: float
 ) -> None:
     """Train runs in processes that share the data; those that take too long are stopped."""
     context = get_context("fork")
@@ -85,7 +79,7 @@ def train_all(
             started.append(context.Process(target=train, args=(share, device)))
             started[-1].start()
     for process in started:
-        process.join(None if end == inf else max(0.0, end - time.monotonic()))
+        process.join(max(0.0, end - time.monotonic()))
         if process.is_alive():
             process.terminate()
             process.join()
@@ -93,8 +87,8 @@ def train_all(
 
 def write(configs: dict[Path, ListOpsConfig], out: Path) -> int:
     """Write the records and folders of the runs that have ended; returns how many have not."""
-    ended = [folder for folder in configs if result(folder)]
-    records = [record(folder) for folder in ended]
+    ended = {folder: test for folder in configs if (test := result(folder))}
+    records = [TABLE.record(test, read_metrics(folder)) for folder, test in ended.items()]
     out.mkdir(parents=True, exist_ok=True)
     with atomic_write(out / "runs.csv", "w") as file:
         file.write(to_csv(TABLE.keys, records))

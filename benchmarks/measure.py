@@ -75,12 +75,7 @@ def turns(
 
 
 def quartiles(values: list[float]) -> tuple[float, float, float]:
-    """First quartile, median and third quartile.
-
-    Example:
-        >>> quartiles([5.0, 1.0, 3.0, 2.0, 4.0])
-        (2.0, 3.0, 4.0)
-    """
+    """First quartile, median and third quartile."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     first, median, third = statistics.quantiles(values, n=4, method="inclusive")
@@ -99,16 +94,7 @@ def sample(run: Callable[[], Any], calls: int) -> tuple[float, float]:
 def take_turns(
     runs: Mapping[str, Callable[[], Any]], *, seconds: float, rounds: int
 ) -> dict[str, Samples]:
-    """Times all ``runs`` in interleaved rounds.
-
-    Args:
-        runs: what to time, by name.
-        seconds: stop after about this long ...
-        rounds: ... but not before so many rounds.
-
-    Returns:
-        The samples of each.
-    """
+    """Times ``runs`` in interleaved rounds, for about so many seconds and at least so many rounds."""
     samples: dict[str, Samples] = {}
     per_turn: dict[str, int] = {}
     start = time.perf_counter()

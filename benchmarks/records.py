@@ -34,12 +34,7 @@ def read(path: Path) -> Rows:
 
 
 def newest(prefix: str, contender: str | None = None) -> tuple[str, Rows]:
-    """The last record of a kind, by the date in its name: its name and rows.
-
-    Args:
-        prefix: of the file's name.
-        contender: if given, the last record that has it.
-    """
+    """Name and rows of the last record of a kind, or of the last that has a contender."""
     for path in sorted((ROOT / "benchmarks" / "results").glob(f"{prefix}-2*.csv"), reverse=True):
         found = rows(f"benchmarks/results/{path.name}")
         if contender is None or any(row["contender"] == contender for row in found):

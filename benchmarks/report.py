@@ -32,8 +32,6 @@ COLUMNS = (
 )
 #: How the names of the contenders begin that the bars speak of.
 FAST = ("treelax native", "treelax triton")
-#: The time that ratios are made of.
-MAIN = {"cpu": "cpu_ms", "cuda": "device_ms"}
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -46,12 +44,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
 
 
 def short(value: float | None) -> str:
-    """Three significant digits without an exponent.
-
-    Example:
-        >>> short(0.01234), short(12345.6), short(None)
-        ('0.0123', '12346', '–')
-    """
+    """Three significant digits without an exponent: 0.01234 is 0.0123, 12345.6 is 12346."""
     if value is None:
         return "–"
     if value == 0:
@@ -61,23 +54,14 @@ def short(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """Figures that the project has set itself.
+    """Figures that the project has set itself."""
 
-    Attributes:
-        what: is measured.
-        operation: in the rows.
-        own: our contender.
-        column: of the figure.
-        bars: by n.
-        over: the contender whose figure is divided by ours; None if the bar is an absolute one.
-    """
-
-    what: str
+    what: str  # is measured
     operation: str
-    own: str
-    column: str
-    bars: Mapping[int, float]
-    over: str | None = None
+    own: str  # our contender
+    column: str  # of the figure
+    bars: Mapping[int, float]  # by n
+    over: str | None = None  # the contender whose figure is divided by ours; None: absolute bars
 
     def verdict(self, value: float | None, bar: float) -> str:
         """Whether a figure meets a bar: a ratio is to be above it, a time or a size below."""

@@ -16,11 +16,8 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import argparse
-import importlib
-import inspect
-import typing
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -28,10 +25,10 @@ import torch
 
 from benchmarks import cuda, machine, measure, memory, records, registry, report
 from benchmarks.agreement import TOLERANCES, Agreement, Disagreement, check
+from benchmarks.others import OTHERS, RESULTS, other
 from benchmarks.problem import BACKWARD, BEST, FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
-from benchmarks.progress import Progress
+from benchmarks.progress import say, with_progress
 
-RESULTS = Path(__file__).resolve().parent / "results"
 EXAMPLE = """\
 examples:
   python benchmarks/run.py                   the whole comparison on the CPU, about fifteen minutes
@@ -42,11 +39,6 @@ examples:
 
 other measurements: {others}
 """
-# each is a module with a function `measure`, whose parameters are the options
-OTHERS = (
-    *("accuracy", "demo-latency", "demo-load", "gpu-calls", "parsing-speed", "sparsemap"),
-    *("text-encoding", "text-training", "training-step"),
-)
 
 
 def pair(text: str) -> tuple[int, int]:
@@ -75,7 +67,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--batch", type=int, help="sentences in a batch")
     add("--sizes", type=int, nargs="+", metavar="N", help="words in a sentence")
     add("--threads", type=int, nargs="+", metavar="T", help="thread counts (CPU)")
-    add("--long", type=pair, nargs="*", metavar="N:BATCH", help="long sentences, treelax alone")
+    add(
+        "--long",
+        type=pair,
+        nargs="*",
+        metavar="N:BATCH",
+        dest="long_sizes",
+        help="long sentences, treelax alone",
+    )
     add("--seconds", type=float, help="time for one operation, size and thread count")
     add("--rounds", type=int, help="at least so many rounds")
     add("--commit", help="the commit to write down, for a copy without git's history")
@@ -85,20 +84,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def plan_of(args: argparse.Namespace) -> registry.Plan:
     """The registered plan with what the command line changes."""
     plan = registry.PLANS[args.device + (" quick" if args.quick else "")]
-    given = {
-        "batch": args.batch,
-        "sizes": args.sizes and tuple(args.sizes),
-        "threads": args.threads and tuple(args.threads),
-        "long_sizes": None if args.long is None else tuple(args.long),
-        "seconds": args.seconds,
-        "rounds": args.rounds,
-    }
-    return replace(plan, **{key: value for key, value in given.items() if value is not None})
-
-
-def say(text: str) -> None:
-    """A line for the person who waits; tables alone go to standard output."""
-    print(text, file=sys.stderr, flush=True)
+    given = {f.name: getattr(args, f.name, None) for f in fields(plan)}
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    return replace(plan, **given)
 
 
 class Run:
@@ -120,6 +108,7 @@ class Run:
                 self.contenders.append(contender)
             else:
                 say(f"skipped {contender.name}: {reason}")
+        self.own = next(c for c in self.contenders if c.library == "treelax" and c.timed)
         self.versions = {c.library: machine.library_version(c.library) for c in self.contenders}
         self.peaks: dict[memory.Job, int | None] = {}
         self.rows: list[measure.Row] = []
@@ -127,9 +116,17 @@ class Run:
     def timed(self, operation: str, n: int) -> list[Contender]:
         return [c for c in self.contenders if c.timed and c.takes(operation, n)]
 
-    def own(self) -> list[Contender]:
-        """The one contender that is timed on long sentences; empty if treelax is not there."""
-        return [c for c in self.contenders if c.library == "treelax" and c.timed][:1]
+    def cells(self) -> list[tuple[int, int, int, str, list[Contender]]]:
+        """What is timed together: threads, n, batch, operation and contenders."""
+        plan, first = self.plan, [self.own]
+        cells = [
+            (threads, n, plan.batch, operation, self.timed(operation, n))
+            for threads in plan.threads
+            for n in plan.sizes
+            for operation in OPERATIONS
+        ]
+        cells += [(1, n, batch, FORWARD_BACKWARD, first) for n, batch in plan.long_sizes]
+        return cells + [(max(plan.threads), n, 1, FORWARD_BACKWARD, first) for n in plan.alone]
 
     def add(
         self, contender: Contender, operation: str, batch: int, n: int, threads: int, **figures: Any
@@ -161,39 +158,31 @@ class Run:
 
     def measure_memory(self) -> None:
         """Peak memory of every contender, one process per library."""
-        plan = self.plan
-        jobs: dict[str, list[memory.Job]] = {}
-        for operation in OPERATIONS:
-            for n in plan.sizes:
-                for c in self.timed(operation, n):
-                    job = memory.Job(c.name, operation, plan.batch, n)
-                    jobs.setdefault(c.library, []).append(job)
-        for c in self.own():
-            long = [memory.Job(c.name, FORWARD_BACKWARD, b, n) for n, b in plan.long_sizes]
-            jobs.setdefault(c.library, []).extend(long)
+        jobs: dict[str, dict[memory.Job, None]] = {}
+        for _, n, batch, operation, contenders in self.cells():
+            for c in contenders if batch > 1 else ():
+                jobs.setdefault(c.library, {})[memory.Job(c.name, operation, batch, n)] = None
         for library, of_library in jobs.items():
             say(f"peak memory of {library}")
-            self.peaks |= memory.peaks(of_library)
+            self.peaks |= memory.peaks(list(of_library))
 
     def measure_cpu(self, agreement: Agreement) -> None:
         """CPU and wall time of everything in the plan."""
         plan = self.plan
-        cells = [
-            (threads, n, plan.batch, operation, self.timed(operation, n))
-            for threads in plan.threads
-            for n in plan.sizes
-            for operation in OPERATIONS
-        ]
-        cells += [(1, n, batch, FORWARD_BACKWARD, self.own()) for n, batch in plan.long_sizes]
-        cells += [(max(plan.threads), n, 1, FORWARD_BACKWARD, self.own()) for n in plan.alone]
-        progress = Progress(say)
-        for _, n, batch, operation, contenders in cells:
+
+        def expected(n: int, batch: int, operation: str, contenders: list[Contender]) -> float:
             near = max((size for size in plan.sizes if size <= n), default=min(plan.sizes))
             once = sum(agreement.seconds[operation, c.name, near] for c in contenders)
-            once *= (n / near) ** 3 * batch / plan.batch
-            progress.expect(max(plan.seconds, (plan.rounds + 2) * once))
-        for threads, n, batch, operation, contenders in cells:
-            progress.begin(f"{operation}, n={n}, {threads} thread{'s' * (threads > 1)}")
+            return max(
+                plan.seconds, (plan.rounds + 2) * once * (n / near) ** 3 * batch / plan.batch
+            )
+
+        steps = []
+        for cell in self.cells():
+            threads, n, _, operation, _ = cell
+            name = f"{operation}, n={n}, {threads} thread{'s' * (threads > 1)}"
+            steps.append((name, expected(*cell[1:]), cell))
+        for threads, n, batch, operation, contenders in with_progress(steps, say):
             torch.set_num_threads(threads)
             runs = {
                 c.name: c.prepare(
@@ -203,33 +192,25 @@ class Run:
             }
             samples = measure.take_turns(runs, seconds=plan.seconds, rounds=plan.rounds)
             for c in contenders:
+                figures = samples[c.name]
+                peak = self.peaks.get(memory.Job(c.name, operation, batch, n))
                 self.add(
-                    c,
-                    operation,
-                    batch,
-                    n,
-                    threads,
-                    cpu=samples[c.name].cpu,
-                    wall=samples[c.name].wall,
-                    calls_per_repetition=samples[c.name].calls,
-                    peak_mb=self.peaks.get(memory.Job(c.name, operation, batch, n)),
+                    *(c, operation, batch, n, threads),
+                    **{"cpu": figures.cpu, "wall": figures.wall, "peak_mb": peak},
+                    calls_per_repetition=figures.calls,
                 )
 
     def measure_cuda(self, agreement: Agreement) -> None:
         """Device and eager wall time of everything in the plan."""
         plan = self.plan
-        cells = [
-            (n, operation, c)
-            for n in plan.sizes
-            for operation in OPERATIONS
-            for c in self.timed(operation, n)
-        ]
-        progress = Progress(say)
-        for n, operation, c in cells:
-            once = agreement.seconds[operation, c.name, n]
-            progress.expect(max(plan.seconds, (2 * plan.rounds + 5) * once))
-        for n, operation, c in cells:
-            progress.begin(f"{operation}, n={n}, {c.name}")
+        steps = []
+        for n in plan.sizes:
+            for operation in OPERATIONS:
+                for c in self.timed(operation, n):
+                    once = agreement.seconds[operation, c.name, n]
+                    expected = max(plan.seconds, (2 * plan.rounds + 5) * once)
+                    steps.append((f"{operation}, n={n}, {c.name}", expected, (n, operation, c)))
+        for n, operation, c in with_progress(steps, say):
             problem = make_problem(plan.batch, n, operation, ragged=c.ragged, device=self.device)
             run = c.prepare(operation, problem, False).run
             run()
@@ -242,13 +223,8 @@ class Run:
             del out
             timing = cuda.measure(run, graph=c.capturable, seconds=plan.seconds, rounds=plan.rounds)
             self.add(
-                c,
-                operation,
-                plan.batch,
-                n,
-                1,
-                wall=timing.wall,
-                device=timing.device,
+                *(c, operation, plan.batch, n, 1),
+                **{"wall": timing.wall, "device": timing.device},
                 device_clock="graph" if timing.graph else "events",
                 calls_per_repetition=timing.calls,
                 peak_mb=peak if self.with_memory else None,
@@ -273,7 +249,7 @@ class Run:
                 sizes=plan.sizes,
                 rows=records.read(self.path),
                 memory_operations=(*BACKWARD, *BEST),
-                own=self.own()[0].name,
+                own=self.own.name,
                 long_sizes=sorted(long_sizes),
                 bars=report.BARS[self.device],
                 bar_batch=registry.PLANS[self.device].batch,
@@ -281,62 +257,11 @@ class Run:
         )
 
 
-def options_of(name: str, argv: Sequence[str]) -> tuple[Any, dict[str, Any], argparse.Namespace]:
-    """A measurement, what it is called with, and the other options of its command line."""
-    module = importlib.import_module(f"benchmarks.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(
-        prog=f"benchmarks/run.py {name}",
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the CSV")
-    parser.add_argument("--commit", help="the commit to write down, for a copy without history")
-    kinds = typing.get_type_hints(module.measure)
-    parameters = inspect.signature(module.measure).parameters.values()
-    for parameter in parameters:
-        flag, kind = f"--{parameter.name.replace('_', '-')}", kinds[parameter.name]
-        if parameter.default is parameter.empty:
-            parser.add_argument(parameter.name, type=kind)
-        elif kind is bool:
-            parser.add_argument(flag, action="store_true")
-        elif isinstance(parameter.default, tuple):
-            kind = type(parameter.default[0])
-            parser.add_argument(flag, type=kind, nargs="+", default=parameter.default)
-        else:
-            parser.add_argument(flag, type=kind, default=parameter.default)
-    given = parser.parse_args(argv)
-    return module, {p.name: getattr(given, p.name) for p in parameters}, given
-
-
-def other(name: str, argv: Sequence[str]) -> int:
-    """Makes one of the other measurements and writes its rows; 1 if they count errors."""
-    module, options, given = options_of(name, argv)
-    device = options.get("device", getattr(module, "DEVICE", "cpu"))
-    here = machine.describe(device, given.commit)
-    about = {key: getattr(here, key) for key in ("machine", "torch", "commit", "dirty")}
-    name += f"-{device}" if "device" in options else ""
-    path: Path = given.out / f"{name}-{datetime.now():%Y-%m-%d-%H%M}.csv"
-    rows: list[measure.Row] = []
-    for row in module.measure(**options):
-        rows.append(row)
-        columns = list(dict.fromkeys(key for one in rows for key in one))
-        report.write_csv(path, [*columns, *about], [one | about for one in rows])
-        say(", ".join(f"{key} {value}" for key, value in row.items()))
-    lines = [columns, ["---"] * len(columns)]
-    lines += [[one[column] for column in columns] for one in records.read(path)]
-    print(records.markdown("\n".join(records.row(*line) for line in lines)))
-    say(f"{here}\n{path.name}")
-    return int(any(row.get("errors") for row in rows))
-
-
 def warn_if_busy() -> None:
     """Says so if others use the machine: waiting OpenMP threads spin, which slows everyone down."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 0.5 * cores:
-        say(
-            f"notice: load average {load:.1f} on {cores} cores; figures will be noisy, above all "
-            "those of more than one thread (OMP_WAIT_POLICY=PASSIVE helps a little)"
-        )
+        say(f"notice: load average {load:.1f} on {cores} cores; figures will be noisy")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -356,9 +281,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             torch.set_num_threads(1)
             run = Run(args)
-            if not any(c.timed for c in run.contenders):
-                say("nothing to measure: no contender runs here")
-                return 2
             agreement = check(run.contenders, run.plan.batch, run.plan.sizes, run.device, say)
             if run.device == "cuda":
                 run.measure_cuda(agreement)

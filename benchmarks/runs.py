@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import treelax
-from benchmarks.listops_settings import CHANGES, SEEDS
 from benchmarks.records import ROOT, Row, Rows, numbers, row, rows
 from treelax.apps.tasks.listops.config import TrainConfig
 from treelax.apps.tasks.listops.config import preset as listops_preset
@@ -217,7 +216,7 @@ FUNCTIONS: dict[str, Any] = {
         label,
     )
 } | {
-    **{"CHANGES": CHANGES, "SEEDS": SEEDS, "COMPARISONS": COMPARISONS, "TEXT_TABLES": TABLES},
+    **{"COMPARISONS": COMPARISONS, "TEXT_TABLES": TABLES},
     **{"SCORES": SCORES, "SHORT": SHORT, "LABELS": LABELS, "PAPER": PAPER, "KINDS": KINDS},
     "TURN": TURN,
 }

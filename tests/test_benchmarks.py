@@ -91,7 +91,7 @@ def test_disagreement_makes_it_refuse(quantity, spoil, tmp_path, monkeypatch, ca
 
 
 def test_the_matrix_tree_theorem_in_plain_torch_agrees():
-    [plain] = [contender for contender in registry.peers() if contender.name == "plain torch"]
+    [plain] = [contender for contender in registry.others() if contender.name == "plain torch"]
     own = registry.ours("reference", "entropy", plain.operations)
     found = agreement.check([own, plain], 2, (2, 4), "cpu", lambda _: None)
     assert found.comparisons == 8  # tree and gradient, two sizes, two root rules
@@ -142,7 +142,6 @@ def test_every_other_measurement_has_its_options(name, capsys):
     ("arguments", "rows"),
     [
         (["accuracy", "--sentences=1", "--largest=20"], 13),
-        (["sparsemap", "--batch=2", "--lengths", "4", "--deviations", "1", "3", "--runs=1"], 6),
         (["parsing-speed", "DATA", "--batch-size", "1", "8", "--rounds=2", "--starts=1"], 2),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
