@@ -17,7 +17,6 @@ from commands import fail as refused
 from sentence_runs import SIZES
 
 import treelax
-from treelax.__main__ import main
 from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import read_listops
 from treelax.apps.tasks.base import Source
@@ -174,24 +173,6 @@ def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: O
 
 
 # ------------------------------------------------------------------ the data of the runs
-
-
-def test_a_tagger_of_a_treebank_is_compared_with_it(tmp_path: Path, capsys: Output) -> None:
-    """A run on CoNLL-U has heads in its dev set, and tags that can be right."""
-    for split in SIZES:
-        write_conllu(tmp_path / f"{split}.conllu", BANK)
-    with zipfile.ZipFile(tmp_path / "dev.zip", "w") as archive:
-        archive.write(tmp_path / "dev.conllu", "en/dev.conllu")
-        archive.writestr("en/README.txt", "not a treebank")
-    files = {split: tmp_path / f"{split}.conllu" for split in SIZES} | {"dev": tmp_path / "dev.zip"}
-    options = [part for split, file in files.items() for part in (f"--{split}", str(file))]
-    sizes = ["--set", "model.encoder_size=6", "--set", "train.epochs=1"]
-    run = tmp_path / "run"
-    assert main(["train", "tag", *options, *sizes, "--device", "cpu", "--out", str(run)]) == 0
-    found = record(capsys, run)
-    assert found["treebank"]["run"]["uas"] is not None
-    assert found["labels"]["run"]["accuracy"] is not None
-    assert {role["name"] for role in found["tags"]["run"]} == set(TAGS)
 
 
 def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) -> None:
