@@ -45,7 +45,7 @@ def difference(quantity: str, got: Tensor, expected: Tensor) -> float:
 
 @dataclass
 class Agreement:
-    """What a comparison found."""
+    """What a comparison shows."""
 
     worst: dict[str, float]  # the largest difference met, per quantity
     comparisons: int  # of pairs of tensors
@@ -53,13 +53,13 @@ class Agreement:
 
 
 def compare(
-    found: Agreement, where: str, names: tuple[str, str], one: Results, other: Results
+    agreement: Agreement, where: str, names: tuple[str, str], one: Results, other: Results
 ) -> None:
     """Compares the results of two contenders."""
     for quantity, value in one.items():
         gap = difference(quantity, value, other[quantity])
-        found.worst[quantity] = max(gap, found.worst.get(quantity, 0.0))
-        found.comparisons += 1
+        agreement.worst[quantity] = max(gap, agreement.worst.get(quantity, 0.0))
+        agreement.comparisons += 1
         allowed, relative = TOLERANCES[quantity]
         if not gap <= allowed:  # NaN disagrees too
             kind = "relative to the largest entry" if relative else "absolute"
@@ -81,7 +81,7 @@ def check(
     Raises:
         Disagreement: naming the two, the quantity and the size.
     """
-    found = Agreement({}, 0, {})
+    agreement = Agreement({}, 0, {})
     cases = [
         (n, single_root, operation)
         for n in sizes
@@ -102,11 +102,11 @@ def check(
             out = call.run()
             if device == "cuda":
                 torch.cuda.synchronize()
-            found.seconds[operation, contender.name, n] = time.perf_counter() - start
+            agreement.seconds[operation, contender.name, n] = time.perf_counter() - start
             result = call.read(out)
             name, expected = firsts.setdefault(
                 contender.family(operation), (contender.name, result)
             )
             if name != contender.name:
-                compare(found, where, (contender.name, name), result, expected)
-    return found
+                compare(agreement, where, (contender.name, name), result, expected)
+    return agreement

@@ -24,6 +24,7 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.listops.data import load_splits
 from treelax.apps.training.devices import find_device
 from treelax.apps.training.loop import Training
 from treelax.apps.training.metrics import read_metrics
@@ -32,7 +33,7 @@ from treelax.apps.training.run import Run
 from treelax.files import atomic_write
 from treelax.lab.analysis.sweep import open_or_create, run_name
 from treelax.lab.analysis.tables import to_csv
-from treelax.lab.listops.experiment import ListOpsExperiment, load_splits
+from treelax.lab.listops.experiment import ListOpsExperiment
 from treelax.lab.listops.table import PAPER, TABLE
 from treelax.lab.listops.task import LISTOPS
 
@@ -73,9 +74,9 @@ def train_all(
     end = time.monotonic() + 60 * minutes
     for data in {config.data: None for config in configs.values()}:
         load_splits(data)  # before the fork, once for all
-        own = [folder for folder, config in configs.items() if config.data == data]
-        for first in range(min(processes, len(own))):
-            share = {folder: configs[folder] for folder in own[first::processes]}
+        folders = [folder for folder, config in configs.items() if config.data == data]
+        for first in range(min(processes, len(folders))):
+            share = {folder: configs[folder] for folder in folders[first::processes]}
             started.append(context.Process(target=train, args=(share, device)))
             started[-1].start()
     for process in started:

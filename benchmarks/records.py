@@ -36,9 +36,9 @@ def read(path: Path) -> Rows:
 def newest(prefix: str, contender: str | None = None) -> tuple[str, Rows]:
     """Name and rows of the last record of a kind, or of the last that has a contender."""
     for path in sorted((ROOT / "benchmarks" / "results").glob(f"{prefix}-2*.csv"), reverse=True):
-        found = rows(f"benchmarks/results/{path.name}")
-        if contender is None or any(row["contender"] == contender for row in found):
-            return path.name, found
+        records = rows(f"benchmarks/results/{path.name}")
+        if contender is None or any(row["contender"] == contender for row in records):
+            return path.name, records
     sys.exit(f"no benchmarks/results/{prefix}-*.csv; run the benchmark first, see its README")
 
 
@@ -46,8 +46,8 @@ def latest_by(prefix: str, *columns: str) -> list[tuple[str, Rows]]:
     """The last record of a kind for each of the entries that its first row has in some columns."""
     latest: dict[tuple[str, ...], tuple[str, Rows]] = {}
     for path in sorted((ROOT / "benchmarks" / "results").glob(f"{prefix}-*.csv")):
-        found = rows(f"benchmarks/results/{path.name}")
-        latest[tuple(found[0][column] for column in columns)] = path.name, found
+        records = rows(f"benchmarks/results/{path.name}")
+        latest[tuple(records[0][column] for column in columns)] = path.name, records
     return list(latest.values())
 
 
@@ -56,32 +56,32 @@ def link(name: str) -> str:
     return f"[{name}](benchmarks/results/{name})"
 
 
-def where(found: Rows, **wanted: object) -> Rows:
+def where(records: Rows, **wanted: object) -> Rows:
     """The rows that have these entries."""
-    return [row for row in found if all(row[key] == str(value) for key, value in wanted.items())]
+    return [row for row in records if all(row[key] == str(value) for key, value in wanted.items())]
 
 
-def find(found: Rows, column: str, **wanted: object) -> float | None:
+def find(records: Rows, column: str, **wanted: object) -> float | None:
     """The figure in a column of the first row that has these entries."""
-    text = next((row[column] for row in where(found, **wanted)), "")
+    text = next((row[column] for row in where(records, **wanted)), "")
     return float(text) if text else None
 
 
 def by_size(
-    found: Rows, column: str, scale: float = 1, sizes: Iterable[int] = SIZES, **wanted: object
+    records: Rows, column: str, scale: float = 1, sizes: Iterable[int] = SIZES, **wanted: object
 ) -> list[float | None]:
     """A figure for each number of words."""
-    values = [find(found, column, n=n, **wanted) for n in sizes]
+    values = [find(records, column, n=n, **wanted) for n in sizes]
     return [None if value is None else scale * value for value in values]
 
 
 def ratios(
-    found: Rows, operation: str, above: str, below: str, column: str = "cpu_ms", **wanted: Any
+    records: Rows, operation: str, above: str, below: str, column: str = "cpu_ms", **wanted: Any
 ) -> list[float | None]:
     """How many times as much one contender takes as another, for each number of words."""
     pairs = zip(
         *(
-            by_size(found, column, operation=operation, contender=c, **wanted)
+            by_size(records, column, operation=operation, contender=c, **wanted)
             for c in (above, below)
         ),
         strict=True,
@@ -89,19 +89,19 @@ def ratios(
     return [one / other if one and other else None for one, other in pairs]
 
 
-def kinds_of(found: Rows, **wanted: object) -> list[tuple[str, str]]:
+def kinds_of(records: Rows, **wanted: object) -> list[tuple[str, str]]:
     """Operations and contenders, in the order of operations."""
-    kinds = dict.fromkeys((one["operation"], one["contender"]) for one in where(found, **wanted))
+    kinds = dict.fromkeys((one["operation"], one["contender"]) for one in where(records, **wanted))
     return sorted(kinds, key=lambda kind: OPERATIONS.index(kind[0]))
 
 
-def bar_value(found: Rows, bar: Bar, n: int, batch: int) -> float | None:
+def bar_value(records: Rows, bar: Bar, n: int, batch: int) -> float | None:
     """The figure that a bar is about."""
     at = {"operation": bar.operation, "batch": batch, "n": n, "threads": 1}
-    ours = find(found, bar.column, contender=bar.own, **at)
+    ours = find(records, bar.column, contender=bar.ours, **at)
     if bar.over is None or ours is None:
         return ours
-    other = find(found, bar.column, contender=bar.over, **at)
+    other = find(records, bar.column, contender=bar.over, **at)
     return other / ours if other is not None and ours else None
 
 
@@ -119,9 +119,9 @@ def span(values: Iterable[float | None]) -> str:
     return f"{min(known):.0f} to {max(known):.0f}"
 
 
-def numbers(found: Rows, column: str) -> list[float]:
+def numbers(records: Rows, column: str) -> list[float]:
     """The figures of a column, where there are any."""
-    return [float(row[column]) for row in found if row.get(column)]
+    return [float(row[column]) for row in records if row.get(column)]
 
 
 def row(*cells: object) -> str:
@@ -130,13 +130,13 @@ def row(*cells: object) -> str:
     return f"| {' | '.join(texts)} |"
 
 
-def growth(found: Rows, operation: str, contender: str, sizes: Iterable[int]) -> str:
+def growth(records: Rows, operation: str, contender: str, sizes: Iterable[int]) -> str:
     """Lines with the time of a sentence, and the exponent by which it grows between sizes."""
     lines = []
     previous: tuple[int, float] | None = None
     for n in sizes:
         wanted = {"operation": operation, "contender": contender, "threads": 1, "n": n}
-        for record in where(found, **wanted)[:1]:
+        for record in where(records, **wanted)[:1]:
             if not record["cpu_ms"]:
                 continue
             sentence = 1e3 * float(record["cpu_ms"]) / int(record["batch"])
@@ -149,22 +149,22 @@ def growth(found: Rows, operation: str, contender: str, sizes: Iterable[int]) ->
     return "\n".join(lines)
 
 
-def slower(found: Rows, column: str, ours: str) -> str:
+def slower(records: Rows, column: str, ours: str) -> str:
     """Lines of the operations in which a peer is better than one of our contenders."""
-    kinds = kinds_of(found)
+    kinds = kinds_of(records)
     lines = []
     for operation, contender in kinds:
         peers = [peer for kind, peer in kinds if kind == operation and "treelax" not in peer]
         for peer in peers if contender.startswith(ours) else []:
-            values = ratios(found, operation, peer, contender, column)
+            values = ratios(records, operation, peer, contender, column)
             if any((value or 1) < 1 for value in values):
                 lines.append(row(f"{operation}, {contender}: {peer} takes", *times(values)))
     return "\n".join(lines)
 
 
-def difference(found: Rows, column: str, other: float) -> float:
+def difference(records: Rows, column: str, other: float) -> float:
     """The mean of a column minus a number."""
-    return mean(numbers(found, column)) - other
+    return mean(numbers(records, column)) - other
 
 
 def markdown(text: str) -> str:

@@ -66,7 +66,7 @@ def others() -> list[Contender]:
 def contenders(device: str, with_peers: bool = True) -> list[Contender]:
     """All contenders of a device; the first of each family is the one others are compared with."""
     fast = "native" if device == "cpu" else "triton"
-    own = [
+    treelaxes = [
         ours(fast, "softmax"),
         ours(fast, "entropy", (*SOFT, *MARGINALS)),
         ours(fast, "entropy", BEST),
@@ -76,7 +76,7 @@ def contenders(device: str, with_peers: bool = True) -> list[Contender]:
         ours(fast, "softmax", ragged=True),
     ]
     checks = [reference("softmax"), reference("entropy"), reference("softmax", ragged=True)]
-    return own + (others() if with_peers else []) + checks
+    return treelaxes + (others() if with_peers else []) + checks
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Bar:
 
     what: str  # is measured
     operation: str
-    own: str  # our contender
+    ours: str  # our contender
     column: str  # of the figure
     bars: Mapping[int, float]  # by n
     over: str | None = None  # the contender whose figure is divided by ours; None: absolute bars
@@ -95,8 +95,8 @@ def _bars_of_cpu() -> list[Bar]:
             for rest in [(bars, peer)]
         ),
         *(
-            Bar(f"peak memory above base in MB, {operation}", operation, own, "peak_mb", {80: 40})
-            for operation, own in ours.items()
+            Bar(f"peak memory above base in MB, {operation}", operation, who, "peak_mb", {80: 40})
+            for operation, who in ours.items()
         ),
     ]
 

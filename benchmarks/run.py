@@ -108,7 +108,7 @@ class Run:
                 self.contenders.append(contender)
             else:
                 say(f"skipped {contender.name}: {reason}")
-        self.own = next(c for c in self.contenders if c.library == "treelax" and c.timed)
+        self.first = next(c for c in self.contenders if c.library == "treelax" and c.timed)
         self.versions = {c.library: machine.library_version(c.library) for c in self.contenders}
         self.peaks: dict[memory.Job, int | None] = {}
         self.rows: list[measure.Row] = []
@@ -118,7 +118,7 @@ class Run:
 
     def cells(self) -> list[tuple[int, int, int, str, list[Contender]]]:
         """What is timed together: threads, n, batch, operation and contenders."""
-        plan, first = self.plan, [self.own]
+        plan, first = self.plan, [self.first]
         cells = [
             (threads, n, plan.batch, operation, self.timed(operation, n))
             for threads in plan.threads
@@ -249,7 +249,7 @@ class Run:
                 sizes=plan.sizes,
                 rows=records.read(self.path),
                 memory_operations=(*BACKWARD, *BEST),
-                own=self.own.name,
+                own=self.first.name,
                 long_sizes=sorted(long_sizes),
                 bars=report.BARS[self.device],
                 bar_batch=registry.PLANS[self.device].batch,

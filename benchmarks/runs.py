@@ -21,9 +21,9 @@ from treelax.lab.listops.table import KINDS, LABELS, PAPER, TURN, as_trained, tu
 from treelax.lab.tables.text import TABLES, label
 
 
-def spread_of(found: Rows, column: str) -> str:
+def spread_of(runs: Rows, column: str) -> str:
     """Mean and spread of a column, or a dash where it is empty."""
-    values = numbers(found, column)
+    values = numbers(runs, column)
     return spread(values) if values else "–"
 
 
@@ -69,9 +69,9 @@ def study(name: str) -> Study:
     return Study(name, Path("runs"), ROOT / "results" / "estimators")
 
 
-def study_table(found: Study) -> str:
+def study_table(comparison: Study) -> str:
     """Its table, without the columns that would make a page too wide."""
-    headings, lines = found.table_rows(seeds=5)
+    headings, lines = comparison.table_rows(seeds=5)
     wide = ("trials, dev", "seeds", "every seed")
     return _table(
         *(
@@ -81,9 +81,9 @@ def study_table(found: Study) -> str:
     )
 
 
-def gradient_table(found: list[dict[str, Any]], scores: str) -> str:
+def gradient_table(measures: list[dict[str, Any]], scores: str) -> str:
     """The best settings of the estimators for one kind of scores."""
-    headings, lines, *_ = short_table(found, scores)
+    headings, lines, *_ = short_table(measures, scores)
     return _table(headings, *lines)
 
 
@@ -94,16 +94,16 @@ def _table(headings: list[str], *lines: list[str]) -> str:
 
 def gradients() -> list[dict[str, Any]]:
     """Estimators held against the exact gradient, with numbers where they were measured."""
-    found: list[dict[str, Any]] = [*rows("results/gradients/gradients.csv")]
-    for one in found:
+    measures: list[dict[str, Any]] = [*rows("results/gradients/gradients.csv")]
+    for one in measures:
         one |= {name: float(one[name]) for name in MEASURES}
         one |= {"value": float(one["value"]) if one["value"] else None, "draws": int(one["draws"])}
-    return found
+    return measures
 
 
-def bias_over_chance(found: list[dict[str, Any]]) -> list[float]:
+def bias_over_chance(measures: list[dict[str, Any]]) -> list[float]:
     """The bias of unbiased estimators, in units of what chance gives them."""
-    unbiased = [one for one in found if one["estimator"] in ("RLOO", "REINFORCE")]
+    unbiased = [one for one in measures if one["estimator"] in ("RLOO", "REINFORCE")]
     return [one["bias"] * math.sqrt(one["draws"]) / one["deviation"] for one in unbiased]
 
 
@@ -172,7 +172,7 @@ def choice(data: str, variant: str, changes: str) -> str:
     """Dev accuracy of a row of a table with changes to its recipe, by runs or else by trials."""
     tuned = f"{data}-tuned-{variant}"
     wanted = recorded(tuned, changes)
-    found = [
+    figures = [
         float(run["dev_accuracy"])
         for its_changes, folder in SEVERAL_SEEDS[data].items()
         if wanted == recorded(tuned, its_changes)
@@ -180,15 +180,15 @@ def choice(data: str, variant: str, changes: str) -> str:
         if run["preset"] == tuned
     ]
     stopped = False
-    for one in rows(f"results/tuning/{data}.csv") if not found else ():
+    for one in rows(f"results/tuning/{data}.csv") if not figures else ():
         settings = set(one["settings"].split()) - ARITHMETIC
         if (one["preset"], settings) == (f"{data}-{variant}", wanted) and " " in one["vectors"]:
-            found.append(float(one["best_dev_accuracy"]))
+            figures.append(float(one["best_dev_accuracy"]))
             stopped |= one["epochs_run"] != one["epochs_planned"]
-    if not found:
+    if not figures:
         return "–"
-    figure = spread(found) if len(found) > 1 else f"{found[0]:.2f}"
-    return f"{figure} ({len(found)}{', stopped' if stopped else ''})"
+    figure = spread(figures) if len(figures) > 1 else f"{figures[0]:.2f}"
+    return f"{figure} ({len(figures)}{', stopped' if stopped else ''})"
 
 
 def about_model(name: str) -> dict[str, Any]:
