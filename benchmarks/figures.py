@@ -32,7 +32,7 @@ PAGES = (
 
 
 def section(name: str, folder: Path) -> str:
-    """A section, as a page in a folder has it."""
+    """A section, with links as a page in a folder has them."""
     text = records.markdown(SECTIONS.get_template(f"{name}.md").render())
     link = r"\]\(([^):#]+)(#[^)]*)?\)"
     return re.sub(link, lambda m: f"]({os.path.relpath(ROOT / m[1], folder)}{m[2] or ''})", text)

@@ -11,19 +11,22 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from treelax.apps.tasks.listops.config import preset
 from treelax.apps.tasks.listops.data import load_splits
 from treelax.files import atomic_write
 from treelax.lab.analysis.agreement import agreement
 from treelax.lab.analysis.estimators import COMPARISONS
 from treelax.lab.analysis.tables import to_csv
+from treelax.lab.listops.task import LISTOPS
 
 KEYS = ("comparison", "expressions", "tokens", "operator_accuracy", "attachment", "exact_trees")
 
 
 def floors(name: str) -> dict[str, object]:
     """A line of the table."""
-    expressions = load_splits(preset(COMPARISONS[name].preset).data)["test"]
+    comparison = COMPARISONS[name]
+    expressions = load_splits(LISTOPS.configured(comparison.preset, comparison.settings).data)[
+        "test"
+    ]
     flat = [(0, *[1] * (len(expression) - 1)) for expression in expressions]
     score = agreement(flat, [expression.heads for expression in expressions])
     valencies = Counter(n for expression in expressions for n in expression.valencies if n)

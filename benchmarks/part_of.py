@@ -2,8 +2,7 @@
 
     python benchmarks/part_of.py train_116k.tsv.xz 0.5 train_58k.tsv.xz
 
-A line is kept or not by chance alone (seed 0), lines stay in their order, and a smaller part lies within
-a larger one. Names in .gz, .xz or .bz2 are compressed.
+Lines are chosen by chance (seed 0) and stay in their order; a smaller part lies within a larger one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Measures treelax beside its peers, or one of the other measurements, and writes what it found.
-
-README.md in this folder says how.
-"""
+"""Measures treelax beside its peers, or makes another measurement; README.md in this folder says how."""
 
 from __future__ import annotations
 
