@@ -27,6 +27,9 @@ TOLERANCES: dict[str, tuple[float, bool]] = {
 LARGEST_SINGLE_ROOT = 20
 
 
+Results = dict[str, Tensor]
+
+
 class Disagreement(Exception):
     """Two contenders that should agree do not; nothing may be timed."""
 
@@ -42,18 +45,28 @@ def difference(quantity: str, got: Tensor, expected: Tensor) -> float:
 
 @dataclass
 class Agreement:
-    """What a comparison found.
+    """What a comparison shows."""
 
-    Attributes:
-        worst: the largest difference met, per quantity.
-        comparisons: how many pairs of tensors were compared.
-        seconds: how long one call took, per (operation, contender, n); first calls, so an upper
-            bound that is good enough to tell the time left.
-    """
+    worst: dict[str, float]  # the largest difference met, per quantity
+    comparisons: int  # of pairs of tensors
+    seconds: dict[tuple[str, str, int], float]  # of a first call, per (operation, contender, n)
 
-    worst: dict[str, float]
-    comparisons: int
-    seconds: dict[tuple[str, str, int], float]
+
+def compare(
+    agreement: Agreement, where: str, names: tuple[str, str], one: Results, other: Results
+) -> None:
+    """Compares the results of two contenders."""
+    for quantity, value in one.items():
+        gap = difference(quantity, value, other[quantity])
+        agreement.worst[quantity] = max(gap, agreement.worst.get(quantity, 0.0))
+        agreement.comparisons += 1
+        allowed, relative = TOLERANCES[quantity]
+        if not gap <= allowed:  # NaN disagrees too
+            kind = "relative to the largest entry" if relative else "absolute"
+            raise Disagreement(
+                f"{names[0]} and {names[1]} disagree on the {quantity} of {where}: "
+                f"difference {gap:.2e} ({kind}), allowed {allowed:.0e}"
+            )
 
 
 def check(
@@ -68,42 +81,32 @@ def check(
     Raises:
         Disagreement: naming the two, the quantity and the size.
     """
-    found = Agreement({}, 0, {})
-    for n in sizes:
-        for single_root in (False, True) if n <= LARGEST_SINGLE_ROOT else (False,):
-            for operation in OPERATIONS:
-                if single_root and not structure_of(operation).rooted:
-                    continue
-                say(f"comparing {operation}, n={n}, {'single' if single_root else 'multi'} root")
-                authorities: dict[str, tuple[str, dict[str, Tensor]]] = {}
-                for contender in contenders:
-                    if not contender.takes(operation, n):
-                        continue
-                    problem = make_problem(
-                        batch, n, operation, ragged=contender.ragged, device=device
-                    )
-                    call = contender.prepare(operation, problem, single_root)
-                    start = time.perf_counter()
-                    out = call.run()
-                    if device == "cuda":
-                        torch.cuda.synchronize()
-                    found.seconds[operation, contender.name, n] = time.perf_counter() - start
-                    result = call.read(out)
-                    family = contender.family(operation)
-                    name, expected = authorities.setdefault(family, (contender.name, result))
-                    if name == contender.name:
-                        continue
-                    for quantity, value in result.items():
-                        gap = difference(quantity, value, expected[quantity])
-                        found.worst[quantity] = max(gap, found.worst.get(quantity, 0.0))
-                        found.comparisons += 1
-                        allowed, relative = TOLERANCES[quantity]
-                        if not gap <= allowed:  # NaN disagrees too
-                            kind = "relative to the largest entry" if relative else "absolute"
-                            raise Disagreement(
-                                f"{contender.name} and {name} disagree on the {quantity} of "
-                                f"{operation} at n={n}, "
-                                f"{'single' if single_root else 'multi'} root: "
-                                f"difference {gap:.2e} ({kind}), allowed {allowed:.0e}"
-                            )
-    return found
+    agreement = Agreement({}, 0, {})
+    cases = [
+        (n, single_root, operation)
+        for n in sizes
+        for single_root in ((False, True) if n <= LARGEST_SINGLE_ROOT else (False,))
+        for operation in OPERATIONS
+        if structure_of(operation).rooted or not single_root
+    ]
+    for n, single_root, operation in cases:
+        where = f"{operation} at n={n}, {'single' if single_root else 'multi'} root"
+        say(f"comparing {where}")
+        firsts: dict[str, tuple[str, Results]] = {}
+        for contender in contenders:
+            if not contender.takes(operation, n):
+                continue
+            problem = make_problem(batch, n, operation, ragged=contender.ragged, device=device)
+            call = contender.prepare(operation, problem, single_root)
+            start = time.perf_counter()
+            out = call.run()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            agreement.seconds[operation, contender.name, n] = time.perf_counter() - start
+            result = call.read(out)
+            name, expected = firsts.setdefault(
+                contender.family(operation), (contender.name, result)
+            )
+            if name != contender.name:
+                compare(agreement, where, (contender.name, name), result, expected)
+    return agreement

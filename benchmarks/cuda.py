@@ -19,8 +19,7 @@ from typing import Any
 import torch
 
 #: Replays whose median is the device time, and how many of them are queued at once.
-REPLAYS = 240
-GROUP = 40
+REPLAYS, GROUP = 240, 40
 #: Cycles the device spins while a group is being queued: some ten milliseconds.
 SPIN_CYCLES = 20_000_000
 #: Eager calls between two synchronisations last about this long.
@@ -37,6 +36,22 @@ class CudaTiming:
     graph: bool  # whether `device` comes from graph replays
 
 
+def between_events(run: Callable[[], Any], samples: int, queued: int = 1) -> list[float]:
+    """Seconds between two events around each call, several of which are queued at once."""
+    seconds: list[float] = []
+    while len(seconds) < samples:
+        events = [[torch.cuda.Event(enable_timing=True) for _ in "ab"] for _ in range(queued)]
+        if queued > 1:
+            torch.cuda._sleep(SPIN_CYCLES)
+        for start, end in events:
+            start.record()
+            run()
+            end.record()
+        torch.cuda.synchronize()
+        seconds += [start.elapsed_time(end) * 1e-3 for start, end in events]
+    return seconds
+
+
 def replayed(run: Callable[[], Any], replays: int = REPLAYS) -> list[float]:
     """Device seconds of each replay of the captured call."""
     side = torch.cuda.Stream()
@@ -48,37 +63,12 @@ def replayed(run: Callable[[], Any], replays: int = REPLAYS) -> list[float]:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        kept = run()
+        result = run()
     for _ in range(10):
         graph.replay()
     torch.cuda.synchronize()
-    seconds: list[float] = []
-    while len(seconds) < replays:
-        events = [
-            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-            for _ in range(GROUP)
-        ]
-        torch.cuda._sleep(SPIN_CYCLES)
-        for start, end in events:
-            start.record()
-            graph.replay()
-            end.record()
-        torch.cuda.synchronize()
-        seconds += [start.elapsed_time(end) * 1e-3 for start, end in events]
-    del kept
-    return seconds
-
-
-def between_events(run: Callable[[], Any], samples: int) -> list[float]:
-    """Seconds between two events around an eager call."""
-    seconds: list[float] = []
-    for _ in range(samples):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        run()
-        end.record()
-        torch.cuda.synchronize()
-        seconds.append(start.elapsed_time(end) * 1e-3)
+    seconds = between_events(graph.replay, replays, GROUP)
+    del result  # which the graph has written to
     return seconds
 
 
@@ -93,8 +83,7 @@ def eager(run: Callable[[], Any], seconds: float, rounds: int) -> tuple[list[flo
         torch.cuda.synchronize()
         return (time.perf_counter() - start) / calls
 
-    once = batch(2)
-    calls = max(1, int(EAGER_SECONDS / once))
+    calls = max(1, int(EAGER_SECONDS / batch(2)))
     begin = time.perf_counter()
     samples: list[float] = []
     while len(samples) < rounds or (time.perf_counter() - begin < seconds and len(samples) < 40):
@@ -107,7 +96,6 @@ def measure(run: Callable[[], Any], *, graph: bool, seconds: float, rounds: int)
     for _ in range(3):
         run()
     wall, calls = eager(run, seconds / 2, rounds)
-    if graph:
-        return CudaTiming(replayed(run), wall, calls, True)
     samples = max(rounds, min(50, int(seconds / 2 / wall[-1])))
-    return CudaTiming(between_events(run, samples), wall, calls, False)
+    device = replayed(run) if graph else between_events(run, samples)
+    return CudaTiming(device, wall, calls, graph)

@@ -1,48 +1,33 @@
 """What `treelax demo` does under load: errors, latency and memory.
 
-    python benchmarks/demo_load.py                          a minute
-    python benchmarks/demo_load.py --clients 100 --seconds 20
+    python benchmarks/run.py demo-load                          a minute
+    python benchmarks/run.py demo-load --clients 100 --seconds 20
 
 Starts the demo in a process of its own and asks it for trees from many clients at once, each of which
 asks anew as soon as it has an answer. Requests have changing seeds and take turns between the model that
 comes with treelax and random scores. Clients run on the same machine and take their share of it.
 
-Writes ``results/demo-load-<date>.csv`` and prints a table. *busy* counts answers 503, after which a
-client waits as long as it is told; *errors* all others but 200. Memory is resident memory of the
-server. Exit status 1 if there were errors.
+*busy* counts answers 503, after which a client waits as long as it is told; *errors* all others but 200.
+Memory is resident memory of the server.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-if not __package__:  # run as a script: `benchmarks` is the package, not the search path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-
-import argparse
 import asyncio
-import csv
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import httpx2
 
 from benchmarks import machine
-from benchmarks.report import table
+from benchmarks.measure import Row
 
-RESULTS = Path(__file__).resolve().parent / "results"
 PERCENTILES = (50, 90, 99, 100)
-COLUMNS = (
-    *("date", "clients", "seconds", "words", "requests", "errors", "busy", "per_second"),
-    *(f"ms_p{percentile}" for percentile in PERCENTILES),
-    *("memory_start_mb", "memory_peak_mb", "memory_end_mb", "machine", "torch", "commit", "dirty"),
-)
 
 
 @dataclass
@@ -120,62 +105,32 @@ async def load(process: int, address: str, clients: int, seconds: float, words: 
     return tally
 
 
-def row(clients: int, seconds: float, words: int, tally: Tally) -> dict[str, object]:
+def row(clients: int, seconds: float, words: int, tally: Tally) -> Row:
+    """What a load has shown."""
     times = sorted(tally.milliseconds)
     if not times:
         raise SystemExit(f"no request was answered: {dict(tally.statuses)}")
     requests = tally.statuses.total()
-    shares = {
-        f"ms_p{percentile}": round(times[min(len(times) * percentile // 100, len(times) - 1)], 1)
-        for percentile in PERCENTILES
-    }
     return {
-        "date": f"{datetime.now():%Y-%m-%d %H:%M}",
-        "clients": clients,
-        "seconds": seconds,
-        "words": words,
-        "requests": requests,
+        **{"clients": clients, "seconds": seconds, "words": words, "requests": requests},
         "errors": requests - tally.statuses["200"] - tally.statuses["503"],
         "busy": tally.statuses["503"],
         "per_second": round(len(times) / seconds, 1),
-        **shares,
+        **{
+            f"ms_p{share}": round(times[min(len(times) * share // 100, len(times) - 1)], 1)
+            for share in PERCENTILES
+        },
         "memory_start_mb": round(tally.memory[0]),
         "memory_peak_mb": round(max(tally.memory)),
         "memory_end_mb": round(tally.memory[-1]),
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--clients", type=int, nargs="+", default=[50], help="at once")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--words", type=int, default=30, help="of each sentence")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    here = machine.describe("cpu")
-    rows = []
+def measure(
+    clients: tuple[int, ...] = (50,), seconds: float = 60, words: int = 30
+) -> Iterator[Row]:
+    """A row for each number of clients."""
     with server() as (process, address):
-        for clients in arguments.clients:
-            done = load(process, address, clients, arguments.seconds, arguments.words)
-            rows.append(row(clients, arguments.seconds, arguments.words, asyncio.run(done)))
-    about = {
-        "machine": here.machine,
-        "torch": here.torch,
-        "commit": here.commit,
-        "dirty": here.dirty,
-    }
-    path = arguments.out / f"demo-load-{datetime.now():%Y-%m-%d-%H%M}.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(each | about for each in rows)
-    shown = [name for name in COLUMNS[1:] if name not in about]
-    print(table(shown, [[str(each[name]) for name in shown] for each in rows]))
-    print(f"{here}\n{path.name}")
-    return int(any(each["errors"] for each in rows))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        for count in clients:
+            tally = asyncio.run(load(process, address, count, seconds, words))
+            yield row(count, seconds, words, tally)

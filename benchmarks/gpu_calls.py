@@ -1,28 +1,15 @@
 """What soft trees cost on a GPU: device time over batches and lengths, ordinary calls; and a BiLSTM.
 
-    python benchmarks/gpu_calls.py
-
 *Device* rows: forward and backward pass of random scores (softmax relaxation), captured in a CUDA graph
 and replayed, for both GPU backends. *Call* rows: the same without a graph, as in a training loop: many
-calls, one synchronisation, the contenders in turns, beside ``torch.softmax`` of the same scores.
-Figures are medians in microseconds; writes ``results/gpu-calls-<date>.csv``.
+calls, one synchronisation, the contenders in turns, beside ``torch.softmax`` of the same scores;
+``--compile`` adds ``torch.compile``. Figures are medians in microseconds.
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
-from pathlib import Path
-
-if not __package__:  # run as a script: `benchmarks` is the package, not the search path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
-
-import argparse
 import statistics
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -31,23 +18,34 @@ import torch
 from torch import Tensor, nn
 
 import treelax as tx
-from benchmarks import machine
 from benchmarks.cuda import replayed
-from benchmarks.report import table, write_rows
+from benchmarks.measure import Row, turns
 from treelax import ops
 from treelax.ops import lstm
 
-RESULTS = Path(__file__).resolve().parent / "results"
-SHOWN = ("kind", "what", "batch", "n", "microseconds", "over_softmax")
-COLUMNS = (*SHOWN, "machine", "torch", "commit")
+DEVICE = "cuda"
 BATCHES = (
     *((128, n) for n in (10, 20, 40, 80)),
     *((2048, n) for n in (20, 40, 80)),
     *((16, n) for n in (160, 320, 640)),
     *((batch, 160) for batch in (1, 32, 128, 512)),
 )
-CALLS, ROUNDS = 100, 15
 Call = Callable[[], Any]
+
+
+def measure(compile: bool = False, triton_up_to: int = 320) -> Iterator[Row]:
+    """All rows; ``triton_up_to`` is the longest sentence that Triton's kernels get."""
+    for n in (10, 20, 40, 80):
+        calls = soft_tree_calls(n, n == 20, compile and n == 20)
+        yield from call_rows(calls, 128, n, over="torch.softmax")
+    yield from call_rows(layer_calls(), 64, 20)
+    for batch, n in BATCHES:
+        scores, upstream = torch.randn(2, batch, n + 1, n + 1, device="cuda")
+        for backend in ("triton", "cuda"):
+            if n <= triton_up_to or backend == "cuda":
+                soft = partial(ops.soft_tree, backend=backend, validate=False)
+                yield device_row(backend, batch, n, with_gradient(soft, scores, upstream))
+    yield from lstm_rows()
 
 
 def with_gradient(function: Callable[[Tensor], Tensor], scores: Tensor, upstream: Tensor) -> Call:
@@ -56,25 +54,22 @@ def with_gradient(function: Callable[[Tensor], Tensor], scores: Tensor, upstream
     return lambda: torch.autograd.grad(function(scores), scores, upstream)
 
 
-def device_rows(largest: int) -> Iterator[dict[str, Any]]:
-    """Device time by batch, length and backend."""
-    for batch, n in BATCHES:
-        scores, upstream = torch.randn(2, batch, n + 1, n + 1, device="cuda")
-        for backend in ("triton", "cuda"):
-            if n > largest and backend == "triton":
-                continue
-
-            def soft(s: Tensor, backend: str = backend) -> Tensor:
-                return ops.soft_tree(s, backend=backend, validate=False)
-
-            seconds = replayed(with_gradient(soft, scores, upstream), 40)
-            took = round(1e6 * statistics.median(seconds), 1)
-            row = {"kind": "device", "what": backend, "batch": batch, "n": n, "microseconds": took}
-            print(row, flush=True)
-            yield row
+def device_row(what: str, batch: int, n: int, call: Call) -> Row:
+    """Device time of a call."""
+    took = round(1e6 * statistics.median(replayed(call, 40)), 1)
+    return {"kind": "device", "what": what, "batch": batch, "n": n, "microseconds": took}
 
 
-def lstm_rows() -> Iterator[dict[str, Any]]:
+def call_rows(calls: dict[str, Call], batch: int, n: int, over: str = "") -> Iterator[Row]:
+    """Ordinary calls, and how many times as long as one of them they take."""
+    times = turns(calls, rounds=15, calls=100, device="cuda", warm_up=2)
+    medians = {name: 1e6 * statistics.median(taken) for name, taken in times.items()}
+    for name, took in medians.items():
+        row = {"kind": "call", "what": name, "batch": batch, "n": n, "microseconds": round(took, 1)}
+        yield row | ({"over_softmax": round(took / medians[over], 2)} if over else {})
+
+
+def lstm_rows() -> Iterator[Row]:
     """Device time of a BiLSTM, forward and backward, by our kernel and by cuDNN's.
 
     Both with matrix products in TF32, which is cuDNN's default.
@@ -85,45 +80,16 @@ def lstm_rows() -> Iterator[dict[str, Any]]:
         vectors = torch.randn(batch, n, 100, device="cuda", requires_grad=True)
         lengths = torch.full((batch,), n, device="cuda")
         inputs, upstream = (vectors, *encoder.parameters()), torch.randn(batch, n, 200).cuda()
-        step = partial(both_passes, encoder, inputs, lengths, upstream)
+
+        def step(encoder=encoder, inputs=inputs, lengths=lengths, upstream=upstream):  # type: ignore
+            return torch.autograd.grad(encoder(inputs[0], lengths), inputs, upstream)
+
         for what, most in (("BiLSTM, ours", lstm.MOST), ("BiLSTM, cuDNN", 0)):
             with patch.object(lstm, "MOST", most):
-                seconds = replayed(step, 40)
-            took = round(1e6 * statistics.median(seconds), 1)
-            row = {"kind": "device", "what": what, "batch": batch, "n": n, "microseconds": took}
-            print(row, flush=True)
-            yield row
+                yield device_row(what, batch, n, step)
 
 
-def both_passes(
-    encoder: nn.Module, inputs: tuple[Tensor, ...], lengths: Tensor, upstream: Tensor
-) -> Any:
-    """Forward and backward pass."""
-    return torch.autograd.grad(encoder(inputs[0], lengths), inputs, upstream)
-
-
-def in_turns(calls: dict[str, Call]) -> dict[str, float]:
-    """Microseconds of an ordinary call of each."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS + 2):
-        for name, call in calls.items():
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(CALLS):
-                call()
-            torch.cuda.synchronize()
-            times[name].append(1e6 * (time.perf_counter() - start) / CALLS)
-    return {name: statistics.median(found[2:]) for name, found in times.items()}  # two warm up
-
-
-def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
-    """Ordinary calls: soft trees of several lengths, all their ways for 20 words, and a layer."""
-    for n in (10, 20, 40, 80):
-        yield from soft_tree_rows(n, n == 20, compiled and n == 20)
-    yield from layer_rows()
-
-
-def soft_tree_rows(n: int, more: bool, compiled: bool) -> Iterator[dict[str, Any]]:
+def soft_tree_calls(n: int, more: bool, compiled: bool) -> dict[str, Call]:
     """Ordinary calls of soft trees with n words, beside torch.softmax."""
     scores, upstream = torch.randn(2, 128, n + 1, n + 1, device="cuda")
     lengths = torch.full((128,), n, device="cuda")
@@ -149,20 +115,14 @@ def soft_tree_rows(n: int, more: bool, compiled: bool) -> Iterator[dict[str, Any
 
         once = torch.compile(both, mode="reduce-overhead")
         calls["soft_tree and its gradient in one, reduce-overhead"] = lambda: once(scores)
-    found = in_turns(calls)
-    for name, took in found.items():
-        ratio = round(took / found["torch.softmax"], 2)
-        row = {"kind": "call", "what": name, "batch": 128, "n": n, "microseconds": round(took, 1)}
-        yield row | {"over_softmax": ratio}
+    return calls
 
 
-def layer_rows() -> Iterator[dict[str, Any]]:
-    """Ordinary calls of a layer."""
+def layer_calls() -> dict[str, Call]:
+    """Ordinary calls of a layer, beside as many linear layers as its scorer has."""
     layer, other = (tx.nn.LatentTree(tx.nn.ArcScorer(100, 100)).cuda() for _ in range(2))
     vectors = torch.randn(64, 21, 100, device="cuda")
     short = torch.full((64,), 20, device="cuda")
-
-    # as many linear layers as its scorer has, for what torch itself takes
     linear = nn.Sequential(
         *(nn.Sequential(nn.Linear(100, 100), nn.ReLU()) for _ in range(4))
     ).cuda()
@@ -172,32 +132,8 @@ def layer_rows() -> Iterator[dict[str, Any]]:
         module(*inputs).square().sum().backward()
 
     torch.cuda.make_graphed_callables(other, (vectors, short))  # changes it
-    calls = {
+    return {
         "four linear layers": lambda: step(linear, vectors),
         "LatentTree": lambda: step(layer, vectors, short),
         "LatentTree, make_graphed_callables": lambda: step(other, vectors, short),
     }
-    for name, took in in_turns(calls).items():
-        row = {"kind": "call", "what": name, "batch": 64, "n": 20}
-        yield row | {"microseconds": round(took, 1)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compile", action="store_true", help="torch.compile too")
-    parser.add_argument(
-        "--triton-up-to", type=int, default=320, help="longest sentences for Triton"
-    )
-    parser.add_argument("--commit", help="of a copy of the tree without its history")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    rows = [*call_rows(options.compile), *device_rows(options.triton_up_to), *lstm_rows()]
-    here = machine.describe("cuda", options.commit)
-    path = options.out / f"gpu-calls-{datetime.now():%Y-%m-%d-%H%M}.csv"
-    write_rows(path, COLUMNS, rows, here)
-    print(table(list(SHOWN), [[str(row.get(name, "")) for name in SHOWN] for row in rows], left=2))
-    print(f"{here}\n{path.name}")
-
-
-if __name__ == "__main__":
-    main()

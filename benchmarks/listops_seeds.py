@@ -15,23 +15,54 @@ import os
 import sys
 import tarfile
 import time
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks.listops_settings import result, train
 from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.listops.data import load_splits
+from treelax.apps.training.devices import find_device
+from treelax.apps.training.loop import Training
 from treelax.apps.training.metrics import read_metrics
+from treelax.apps.training.results import write_result
+from treelax.apps.training.run import Run
 from treelax.files import atomic_write
-from treelax.lab.analysis.sweep import run_name
+from treelax.lab.analysis.sweep import open_or_create, run_name
 from treelax.lab.analysis.tables import to_csv
-from treelax.lab.listops.experiment import load_splits
+from treelax.lab.listops.experiment import ListOpsExperiment
 from treelax.lab.listops.table import PAPER, TABLE
 from treelax.lab.listops.task import LISTOPS
 
 KEPT = ("config.toml", "metrics.jsonl", "test.json")
+
+
+def result(folder: Path) -> dict[str, Any] | None:
+    """What a run's test said, if it has ended."""
+    return LISTOPS.result(Run.open(folder)) if (folder / "config.toml").exists() else None
+
+
+def train(configs: dict[Path, ListOpsConfig], device: str) -> None:
+    """Train and test runs on the same data side by side, an update of each in turn.
+
+    One run leaves most of a GPU idle.
+    """
+    with ExitStack() as locks:
+        going = {}
+        for folder, config in configs.items():
+            run = open_or_create(LISTOPS, folder, config)
+            locks.enter_context(run.lock())
+            training = Training(run, ListOpsExperiment(config, find_device(device, threads=1)))
+            going[training] = training.steps()
+        while going:
+            for training, steps in list(going.items()):
+                if next(steps, None) is None:
+                    del going[training]
+                    training.load_best()
+                    write_result(training.run, LISTOPS.finish(training))
 
 
 def train_all(
@@ -43,9 +74,9 @@ def train_all(
     end = time.monotonic() + 60 * minutes
     for data in {config.data: None for config in configs.values()}:
         load_splits(data)  # before the fork, once for all
-        own = [folder for folder, config in configs.items() if config.data == data]
-        for first in range(min(processes, len(own))):
-            share = {folder: configs[folder] for folder in own[first::processes]}
+        folders = [folder for folder, config in configs.items() if config.data == data]
+        for first in range(min(processes, len(folders))):
+            share = {folder: configs[folder] for folder in folders[first::processes]}
             started.append(context.Process(target=train, args=(share, device)))
             started[-1].start()
     for process in started:
@@ -57,8 +88,8 @@ def train_all(
 
 def write(configs: dict[Path, ListOpsConfig], out: Path) -> int:
     """Write the records and folders of the runs that have ended; returns how many have not."""
-    ended = {folder: found for folder in configs if (found := result(folder))}
-    records = [TABLE.record(found, read_metrics(folder)) for folder, found in ended.items()]
+    ended = {folder: test for folder in configs if (test := result(folder))}
+    records = [TABLE.record(test, read_metrics(folder)) for folder, test in ended.items()]
     out.mkdir(parents=True, exist_ok=True)
     with atomic_write(out / "runs.csv", "w") as file:
         file.write(to_csv(TABLE.keys, records))

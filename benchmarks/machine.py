@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,23 +27,18 @@ class Machine:
     dirty: str  # "yes", "no" or "unknown"
 
     def __str__(self) -> str:
-        changed = {"yes": ", with uncommitted changes", "no": ""}.get(self.dirty, "")
-        return (
-            f"{self.machine}; Python {self.python}, torch {self.torch}; "
-            f"commit {self.commit}{changed}"
-        )
+        changed = ", with uncommitted changes" if self.dirty == "yes" else ""
+        versions = f"Python {self.python}, torch {self.torch}"
+        return f"{self.machine}; {versions}; commit {self.commit}{changed}"
 
 
 def first(path: str, key: str) -> str | None:
     """The value of the first ``key: value`` line of a file under /proc."""
-    try:
-        lines = Path(path).read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.strip() == key:
-            return value.strip()
+    with suppress(OSError):
+        for line in Path(path).read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
     return None
 
 
@@ -50,17 +46,14 @@ def hardware(device: str) -> str:
     """CPU model, cores and memory, and the GPU if it is the one measured."""
     parts = [first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()]
     flags = (first("/proc/cpuinfo", "flags") or "").split()
-    best = next((isa for isa in ("avx512f", "avx2") if isa in flags), None)
-    if best:
-        parts.append(best)
+    parts += [isa for isa in ("avx512f", "avx2") if isa in flags][:1]
     parts.append(f"{os.cpu_count()} cores")
-    memory = first("/proc/meminfo", "MemTotal")
-    if memory:
+    if memory := first("/proc/meminfo", "MemTotal"):
         parts.append(f"{int(memory.split()[0]) / 2**20:.0f} GiB")
     if device == "cuda":
-        properties = torch.cuda.get_device_properties(0)
-        parts.append(f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
-        parts.append(f"triton {version('triton')}")
+        gpu = torch.cuda.get_device_properties(0)
+        parts += [gpu.name, f"{gpu.total_memory / 2**30:.0f} GiB"]
+        parts.append(f"triton {library_version('triton')}")
     else:
         parts.append(f"OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY', 'default')}")
     return ", ".join(parts)
@@ -68,36 +61,25 @@ def hardware(device: str) -> str:
 
 def git(*arguments: str) -> str | None:
     """What git says about this repository, or None where it says nothing."""
-    try:
-        done = subprocess.run(
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
             ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
-
-
-def version(package: str) -> str:
-    """The version of an installed package; empty if it is not installed."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+        ).stdout.strip()
+    return None
 
 
 def library_version(library: str) -> str:
-    """The version of a measured library, also where it lies in a folder without metadata."""
-    found = version(library)
-    if found:
-        return found
-    module = sys.modules.get(library.replace("-", "_"))
-    return str(getattr(module, "__version__", getattr(module, "version", "")))
+    """The version of a library, also where it lies in a folder without metadata; empty if unknown."""
+    with suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(library)
+    return str(getattr(sys.modules.get(library.replace("-", "_")), "__version__", ""))
 
 
 def describe(device: str, commit: str | None = None) -> Machine:
     """The `Machine` this runs on. Results of earlier runs do not make the tree dirty.
 
-    ``commit`` is for a copy of the tree without its history."""
+    ``commit`` is for a copy of the tree without its history.
+    """
     changes = None if commit else git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     return Machine(
         machine=hardware(device),

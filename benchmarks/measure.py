@@ -16,6 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+Row = dict[str, Any]  # of a record
+
 #: A sample lasts at least this long, so that reading the clocks does not show.
 SAMPLE_SECONDS = 2e-3
 #: A turn is filled with samples up to this long ...
@@ -35,13 +39,43 @@ class Samples:
     wall: list[float] = field(default_factory=list)
 
 
-def quartiles(values: list[float]) -> tuple[float, float, float]:
-    """First quartile, median and third quartile.
+def seconds_of(run: Callable[[], Any], clock: Callable[[], float]) -> float:
+    """The time of a call by a clock."""
+    start = clock()
+    run()
+    return clock() - start
 
-    Example:
-        >>> quartiles([5.0, 1.0, 3.0, 2.0, 4.0])
-        (2.0, 3.0, 4.0)
-    """
+
+def turns(
+    runs: Mapping[Any, Callable[[], Any]],
+    rounds: int,
+    *,
+    calls: int = 1,
+    device: str = "cpu",
+    warm_up: int = 1,
+) -> dict[Any, list[float]]:
+    """Wall seconds per call of each of ``runs``, which take turns, after some rounds to warm up."""
+
+    def synchronise() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    def several(run: Callable[[], Any]) -> None:
+        for _ in range(calls):
+            run()
+        synchronise()
+
+    times: dict[Any, list[float]] = {name: [] for name in runs}
+    for _ in range(warm_up + rounds):
+        for name, run in runs.items():
+            synchronise()
+            taken = seconds_of(lambda: several(run), time.perf_counter)  # noqa: B023
+            times[name].append(taken / calls)
+    return {name: taken[warm_up:] for name, taken in times.items()}
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """First quartile, median and third quartile."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     first, median, third = statistics.quantiles(values, n=4, method="inclusive")
@@ -60,16 +94,7 @@ def sample(run: Callable[[], Any], calls: int) -> tuple[float, float]:
 def take_turns(
     runs: Mapping[str, Callable[[], Any]], *, seconds: float, rounds: int
 ) -> dict[str, Samples]:
-    """Times all ``runs`` in interleaved rounds.
-
-    Args:
-        runs: what to time, by name.
-        seconds: stop after about this long ...
-        rounds: ... but not before so many rounds.
-
-    Returns:
-        The samples of each.
-    """
+    """Times ``runs`` in interleaved rounds, for about so many seconds and at least so many rounds."""
     samples: dict[str, Samples] = {}
     per_turn: dict[str, int] = {}
     start = time.perf_counter()

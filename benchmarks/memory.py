@@ -19,20 +19,18 @@ import resource
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from benchmarks import registry
-from benchmarks.problem import Call, Contender, make_problem
+from benchmarks.machine import ROOT, first
+from benchmarks.problem import Call, make_problem
 
-ROOT = Path(__file__).resolve().parents[1]
 
-
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One call whose peak is wanted, on one thread."""
 
     contender: str
@@ -41,48 +39,42 @@ class Job:
     n: int
 
 
-def contenders() -> dict[str, Contender]:
-    """Everyone who can be measured, by name."""
-    return {contender.name: contender for contender in registry.contenders("cpu")}
-
-
-def status(key: str) -> int:
-    """A figure of ``/proc/self/status`` in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise KeyError(key)
-
-
-def call_of(contender: Contender, operation: str, batch: int, n: int) -> Call:
+def call_of(job: Job) -> Call:
     """The call of a job, inputs and all."""
-    return contender.prepare(
-        operation, make_problem(batch, n, operation, ragged=contender.ragged), False
-    )
+    [contender] = [c for c in registry.contenders("cpu") if c.name == job.contender]
+    problem = make_problem(job.batch, job.n, job.operation, ragged=contender.ragged)
+    return contender.prepare(job.operation, problem, False)
 
 
-def warm_up(contender: Contender, operation: str) -> None:
-    """Runs an operation on very little."""
-    call_of(contender, operation, 2, 3).run()
+def warm_up(job: Job) -> None:
+    """Runs the operation of a job on very little."""
+    call_of(job._replace(batch=2, n=3)).run()
+
+
+def status(key: str) -> Callable[[], int]:
+    """Reads a figure of ``/proc/self/status`` in bytes."""
+    return lambda: int((first("/proc/self/status", key) or "0").split()[0]) * 1024
+
+
+def most() -> int:
+    """The largest resident memory so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def peak_of(job: Job) -> int:
     """Runs the job here and returns its peak above base; the process is spoilt afterwards."""
-    contender = contenders()[job.contender]
-    warm_up(contender, job.operation)
-    call = call_of(contender, job.operation, job.batch, job.n)
+    warm_up(job)
+    call = call_of(job)
+    base, peak = status("VmRSS"), status("VmHWM")
     try:
         Path("/proc/self/clear_refs").write_text("5")
-        base = status("VmRSS")
     except OSError:
-        base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        out = call.run()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    else:
-        out = call.run()
-        peak = status("VmHWM")
+        base = peak = most
+    start = base()
+    out = call.run()
+    end = peak()
     del out
-    return max(0, peak - base)
+    return max(0, end - start)
 
 
 def in_child(job: Job) -> int | None:
@@ -105,31 +97,24 @@ def in_child(job: Job) -> int | None:
 
 def peaks(jobs: Sequence[Job]) -> dict[Job, int | None]:
     """The peaks of jobs of one library, measured in a fresh process and its children."""
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory"],
-        input=json.dumps([asdict(job) for job in jobs]),
+        input=json.dumps(jobs),
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=environment,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=False,
     )
     if done.returncode != 0:
-        tail = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise RuntimeError(f"measuring memory failed: {tail[0]}")
+        raise RuntimeError(f"measuring memory failed: {done.stderr.strip().rpartition(chr(10))[2]}")
     return dict(zip(jobs, json.loads(done.stdout), strict=True))
 
 
-def main() -> None:
-    """Serves `peaks`."""
+if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # a pool of threads would not survive the forks
-    jobs = [Job(**fields) for fields in json.load(sys.stdin)]
-    for name, operation in {(job.contender, job.operation): None for job in jobs}:
-        warm_up(contenders()[name], operation)
-    json.dump([in_child(job) for job in jobs], sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
+    given = [Job(*fields) for fields in json.load(sys.stdin)]
+    for kind in {(job.contender, job.operation): job for job in given}.values():
+        warm_up(kind)
+    json.dump([in_child(job) for job in given], sys.stdout)

@@ -59,10 +59,7 @@ class Problem:
 def make_problem(
     batch: int, n: int, operation: str = FORWARD, *, ragged: bool = False, device: str = "cpu"
 ) -> Problem:
-    """Unit-scale Gaussian scores; ragged lengths are uniform in ``[n/2, n]``.
-
-    The numbers are drawn on the CPU, so that every device gets the same ones.
-    """
+    """Unit-scale Gaussian scores, the same on every device; ragged lengths are from ``[n/2, n]``."""
     structure = structure_of(operation)
     random = torch.Generator().manual_seed(SEED + n)
     size = n + structure.rooted
@@ -78,43 +75,28 @@ def make_problem(
 
 @dataclass(frozen=True)
 class Call:
-    """One operation, ready to be timed.
+    """One operation, ready to be timed."""
 
-    Attributes:
-        run: the timed work and nothing else.
-        read: turns what ``run`` returned into named tensors in treelax's convention:
-            ``tree`` and ``gradient`` of the scores' shape, ``best score`` of shape (batch,).
-    """
-
-    run: Callable[[], Any]
+    run: Callable[[], Any]  # the timed work and nothing else
+    #: What it returned as tensors in treelax's convention: ``tree`` and ``gradient`` of the scores'
+    #: shape, ``best score`` of shape (batch,).
     read: Callable[[Any], dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An implementation of one or more of the `OPERATIONS`.
+    """An implementation of one or more of the `OPERATIONS`."""
 
-    Attributes:
-        name: unique; appears in the tables.
-        library: the library that is measured.
-        relaxation: ``softmax`` or ``entropy``; contenders with the same one must agree.
-        operations: which operations it takes part in.
-        prepare: ``(operation, problem, single_root)`` to a `Call`; conversions happen here.
-        ragged: whether it is given sentences of different lengths.
-        timed: False if it only takes part in the comparison of results.
-        largest: the largest n it can handle in reasonable time, if there is one.
-        capturable: whether its calls can be captured in a CUDA graph.
-    """
-
-    name: str
-    library: str
-    relaxation: str
+    name: str  # unique; appears in the tables
+    library: str  # that is measured
+    relaxation: str  # "softmax" or "entropy"; contenders with the same one must agree
     operations: tuple[str, ...]
+    #: ``(operation, problem, single_root)`` to a `Call`; conversions happen here.
     prepare: Callable[[str, Problem, bool], Call]
-    ragged: bool = False
-    timed: bool = True
-    largest: int | None = None
-    capturable: bool = False
+    ragged: bool = False  # given sentences of different lengths
+    timed: bool = True  # False: only takes part in the comparison of results
+    largest: int | None = None  # the largest n it can handle in reasonable time
+    capturable: bool = False  # in a CUDA graph
 
     def family(self, operation: str) -> str:
         """Contenders of one family compute the same thing."""
@@ -126,11 +108,7 @@ class Contender:
         return operation in self.operations and (self.largest is None or n <= self.largest)
 
     def unavailable(self, device: str) -> str | None:
-        """Why it cannot run here, or None if it can: found out on two sentences of three words.
-
-        A peer may fail in any way. Of treelax only a backend that says it is missing is forgiven;
-        other errors are raised.
-        """
+        """Why it cannot run here, or None: a peer may fail in any way, treelax only lack a backend."""
         try:
             for operation in self.operations:
                 problem = make_problem(2, 3, operation, ragged=self.ragged, device=device)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Step = TypeVar("Step")
 
 
-class Progress:
-    """Steps with expected durations; corrects its expectations by how long past steps took."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
-        self.expected: list[float] = []
-        self.started = 0
-        self.start = 0.0
-
-    def expect(self, seconds: float) -> None:
-        """Announces one more step."""
-        self.expected.append(seconds)
-
-    def begin(self, what: str) -> None:
-        """The next step begins."""
-        now = time.perf_counter()
-        if self.started == 0:
-            self.start = now
-        past = sum(self.expected[: self.started])
-        left = sum(self.expected[self.started :])
+def with_progress(
+    steps: Iterable[tuple[str, float, Step]], say: Callable[[str], None]
+) -> Iterator[Step]:
+    """Goes through named steps with expected seconds, which are corrected by how long past ones took."""
+    steps = list(steps)
+    start = time.perf_counter()
+    for done, (name, _, step) in enumerate(steps):
+        past, left = (
+            sum(seconds for _, seconds, _ in some) for some in (steps[:done], steps[done:])
+        )
         if past > 0:
-            left *= min(2.0, max(0.5, (now - self.start) / past))
-        self.started += 1
+            left *= min(2.0, max(0.5, (time.perf_counter() - start) / past))
         minutes, seconds = divmod(round(left), 60)
-        counter = f"[{self.started}/{len(self.expected)}]"
-        self.say(f"{counter} {what}; about {minutes}:{seconds:02d} left")
+        say(f"[{done + 1}/{len(steps)}] {name}; about {minutes}:{seconds:02d} left")
+        yield step
+
+
+def say(text: str) -> None:
+    """A line for the person who waits; tables alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)

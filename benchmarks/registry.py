@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.adapters import matrix_tree, supar, torch_struct, treelax
+from benchmarks.adapters import matrix_tree, peers, treelax
 from benchmarks.problem import (
     BEST,
     FORWARD,
@@ -51,22 +51,22 @@ def reference(relaxation: str, ragged: bool = False) -> Contender:
     )
 
 
-def peers() -> list[Contender]:
+def others() -> list[Contender]:
     """The other libraries; all compute marginals, which is our relaxation "entropy"."""
     without_best = tuple(o for o in OPERATIONS if o != NONPROJECTIVE_BEST)
+    torch_struct, supar = map(peers.prepare_with, ("torch_struct", "supar.structs"))
+    plain = (NONPROJECTIVE_MARGINALS,)
     return [
-        Contender("torch-struct", "torch-struct", "entropy", without_best, torch_struct.prepare),
-        Contender("supar", "supar", "entropy", OPERATIONS, supar.prepare),
-        Contender(
-            "plain torch", "torch", "entropy", (NONPROJECTIVE_MARGINALS,), matrix_tree.prepare
-        ),
+        Contender("torch-struct", "torch-struct", "entropy", without_best, torch_struct),
+        Contender("supar", "supar", "entropy", OPERATIONS, supar),
+        Contender("plain torch", "torch", "entropy", plain, matrix_tree.prepare),
     ]
 
 
 def contenders(device: str, with_peers: bool = True) -> list[Contender]:
     """All contenders of a device; the first of each family is the one others are compared with."""
     fast = "native" if device == "cpu" else "triton"
-    own = [
+    treelaxes = [
         ours(fast, "softmax"),
         ours(fast, "entropy", (*SOFT, *MARGINALS)),
         ours(fast, "entropy", BEST),
@@ -76,30 +76,20 @@ def contenders(device: str, with_peers: bool = True) -> list[Contender]:
         ours(fast, "softmax", ragged=True),
     ]
     checks = [reference("softmax"), reference("entropy"), reference("softmax", ragged=True)]
-    return own + (peers() if with_peers else []) + checks
+    return treelaxes + (others() if with_peers else []) + checks
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes and the patience of a run.
+    """The sizes and the patience of a run."""
 
-    Attributes:
-        batch: sentences in a batch.
-        sizes: words in a sentence.
-        threads: settings of ``torch.set_num_threads``; CPU alone.
-        seconds: time to spend on all contenders of one operation, size and thread count.
-        rounds: at least so many rounds, whatever they take.
-        long_sizes: ``(n, batch)`` at which treelax alone is timed, for the growth exponent.
-        alone: words of a batch of one sentence, for which treelax is timed on all threads.
-    """
-
-    batch: int
-    sizes: tuple[int, ...]
-    threads: tuple[int, ...]
-    seconds: float
-    rounds: int
-    long_sizes: tuple[tuple[int, int], ...]
-    alone: tuple[int, ...] = ()
+    batch: int  # sentences
+    sizes: tuple[int, ...]  # words in a sentence
+    threads: tuple[int, ...]  # settings of torch.set_num_threads; CPU alone
+    seconds: float  # for all contenders of one operation, size and thread count
+    rounds: int  # at least so many, whatever they take
+    long_sizes: tuple[tuple[int, int], ...]  # (n, batch) of treelax alone, for the growth exponent
+    alone: tuple[int, ...] = ()  # words of a batch of one sentence, of treelax on all threads
 
 
 PLANS = {

@@ -1,4 +1,4 @@
-"""Measures treelax beside its peers and writes what it found; see README.md in this folder."""
+"""Measures treelax beside its peers, or makes another measurement; README.md in this folder says how."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
 
 import torch
 
-from benchmarks import cuda, machine, measure, memory, registry, report
+from benchmarks import cuda, machine, measure, memory, records, registry, report
 from benchmarks.agreement import TOLERANCES, Agreement, Disagreement, check
-from benchmarks.problem import FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
-from benchmarks.progress import Progress
-from benchmarks.report import Row
+from benchmarks.others import OTHERS, RESULTS, other
+from benchmarks.problem import BACKWARD, BEST, FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
+from benchmarks.progress import say, with_progress
 
-RESULTS = Path(__file__).resolve().parent / "results"
 EXAMPLE = """\
 examples:
   python benchmarks/run.py                   the whole comparison on the CPU, about fifteen minutes
   python benchmarks/run.py --quick           a smoke run, under a minute
   python benchmarks/run.py --device cuda     the Triton kernels
   python benchmarks/run.py --sizes 20 40 --threads 1 --no-peers
+  python benchmarks/run.py accuracy --help   another measurement, see below
+
+other measurements: {others}
 """
 
 
@@ -50,7 +52,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks/run.py",
         description=__doc__,
-        epilog=EXAMPLE,
+        epilog=EXAMPLE.format(others=", ".join(OTHERS)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -62,7 +64,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--batch", type=int, help="sentences in a batch")
     add("--sizes", type=int, nargs="+", metavar="N", help="words in a sentence")
     add("--threads", type=int, nargs="+", metavar="T", help="thread counts (CPU)")
-    add("--long", type=pair, nargs="*", metavar="N:BATCH", help="long sentences, treelax alone")
+    add(
+        "--long",
+        type=pair,
+        nargs="*",
+        metavar="N:BATCH",
+        dest="long_sizes",
+        help="long sentences, treelax alone",
+    )
     add("--seconds", type=float, help="time for one operation, size and thread count")
     add("--rounds", type=int, help="at least so many rounds")
     add("--commit", help="the commit to write down, for a copy without git's history")
@@ -72,20 +81,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def plan_of(args: argparse.Namespace) -> registry.Plan:
     """The registered plan with what the command line changes."""
     plan = registry.PLANS[args.device + (" quick" if args.quick else "")]
-    given = {
-        "batch": args.batch,
-        "sizes": args.sizes and tuple(args.sizes),
-        "threads": args.threads and tuple(args.threads),
-        "long_sizes": None if args.long is None else tuple(args.long),
-        "seconds": args.seconds,
-        "rounds": args.rounds,
-    }
-    return replace(plan, **{key: value for key, value in given.items() if value is not None})
-
-
-def say(text: str) -> None:
-    """A line for the person who waits; tables alone go to standard output."""
-    print(text, file=sys.stderr, flush=True)
+    given = {f.name: getattr(args, f.name, None) for f in fields(plan)}
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    return replace(plan, **given)
 
 
 class Run:
@@ -107,98 +105,81 @@ class Run:
                 self.contenders.append(contender)
             else:
                 say(f"skipped {contender.name}: {reason}")
+        self.first = next(c for c in self.contenders if c.library == "treelax" and c.timed)
         self.versions = {c.library: machine.library_version(c.library) for c in self.contenders}
         self.peaks: dict[memory.Job, int | None] = {}
-        self.rows: list[Row] = []
+        self.rows: list[measure.Row] = []
 
     def timed(self, operation: str, n: int) -> list[Contender]:
         return [c for c in self.contenders if c.timed and c.takes(operation, n)]
 
-    def own(self) -> list[Contender]:
-        """The one contender that is timed on long sentences; empty if treelax is not there."""
-        return [c for c in self.contenders if c.library == "treelax" and c.timed][:1]
-
-    def add(
-        self,
-        contender: Contender,
-        operation: str,
-        batch: int,
-        n: int,
-        threads: int,
-        *,
-        cpu: list[float] | None = None,
-        wall: list[float],
-        device: list[float] | None = None,
-        clock: str = "",
-        calls: int,
-        peak: int | None,
-    ) -> None:
-        """Appends a row and writes the CSV, so that an interrupted run keeps what it has."""
-
-        def milliseconds(values: list[float] | None, name: str) -> dict[str, Any]:
-            found = measure.quartiles(values) if values else (None, None, None)
-            first, median, third = (None if v is None else v * 1e3 for v in found)
-            return {name: median, f"{name}_q1": first, f"{name}_q3": third}
-
-        row = Row(
-            date=self.date,
-            device=self.device,
-            operation=operation,
-            contender=contender.name,
-            library=contender.library,
-            version=self.versions[contender.library],
-            relaxation=contender.family(operation).removesuffix(", ragged"),
-            ragged=contender.ragged,
-            batch=batch,
-            n=n,
-            threads=threads,
-            **milliseconds(cpu, "cpu_ms"),
-            **milliseconds(wall, "wall_ms"),
-            **milliseconds(device, "device_ms"),
-            device_clock=clock,
-            repetitions=len(device or wall),
-            calls_per_repetition=calls,
-            peak_mb=None if peak is None else peak / 1e6,
-            **asdict(self.described),
-        )
-        self.rows.append(row)
-        report.write_csv(self.rows, self.path)
-
-    def measure_memory(self) -> None:
-        """Peak memory of every contender, one process per library."""
-        plan = self.plan
-        jobs: dict[str, list[memory.Job]] = {}
-        for operation in OPERATIONS:
-            for n in plan.sizes:
-                for c in self.timed(operation, n):
-                    job = memory.Job(c.name, operation, plan.batch, n)
-                    jobs.setdefault(c.library, []).append(job)
-        for c in self.own():
-            long = [memory.Job(c.name, FORWARD_BACKWARD, b, n) for n, b in plan.long_sizes]
-            jobs.setdefault(c.library, []).extend(long)
-        for library, of_library in jobs.items():
-            say(f"peak memory of {library}")
-            self.peaks |= memory.peaks(of_library)
-
-    def measure_cpu(self, agreement: Agreement) -> None:
-        """CPU and wall time of everything in the plan."""
-        plan = self.plan
+    def cells(self) -> list[tuple[int, int, int, str, list[Contender]]]:
+        """What is timed together: threads, n, batch, operation and contenders."""
+        plan, first = self.plan, [self.first]
         cells = [
             (threads, n, plan.batch, operation, self.timed(operation, n))
             for threads in plan.threads
             for n in plan.sizes
             for operation in OPERATIONS
         ]
-        cells += [(1, n, batch, FORWARD_BACKWARD, self.own()) for n, batch in plan.long_sizes]
-        cells += [(max(plan.threads), n, 1, FORWARD_BACKWARD, self.own()) for n in plan.alone]
-        progress = Progress(say)
-        for _, n, batch, operation, contenders in cells:
+        cells += [(1, n, batch, FORWARD_BACKWARD, first) for n, batch in plan.long_sizes]
+        return cells + [(max(plan.threads), n, 1, FORWARD_BACKWARD, first) for n in plan.alone]
+
+    def add(
+        self, contender: Contender, operation: str, batch: int, n: int, threads: int, **figures: Any
+    ) -> None:
+        """Appends a row and writes the CSV, so that an interrupted run keeps what it has."""
+        row: measure.Row = {
+            "date": self.date,
+            "device": self.device,
+            "operation": operation,
+            "contender": contender.name,
+            "library": contender.library,
+            "version": self.versions[contender.library],
+            "relaxation": contender.family(operation).removesuffix(", ragged"),
+            "ragged": contender.ragged,
+            "batch": batch,
+            "n": n,
+            "threads": threads,
+            **asdict(self.described),
+        }
+        for name, value in figures.items():
+            if isinstance(value, list):  # of seconds
+                row["repetitions"] = len(value)
+                for part, figure in zip(("_q1", "", "_q3"), measure.quartiles(value), strict=True):
+                    row[f"{name}_ms{part}"] = figure * 1e3
+            else:
+                row[name] = value / 1e6 if name == "peak_mb" and value is not None else value
+        self.rows.append(row)
+        report.write_csv(self.path, report.COLUMNS, self.rows)
+
+    def measure_memory(self) -> None:
+        """Peak memory of every contender, one process per library."""
+        jobs: dict[str, dict[memory.Job, None]] = {}
+        for _, n, batch, operation, contenders in self.cells():
+            for c in contenders if batch > 1 else ():
+                jobs.setdefault(c.library, {})[memory.Job(c.name, operation, batch, n)] = None
+        for library, of_library in jobs.items():
+            say(f"peak memory of {library}")
+            self.peaks |= memory.peaks(list(of_library))
+
+    def measure_cpu(self, agreement: Agreement) -> None:
+        """CPU and wall time of everything in the plan."""
+        plan = self.plan
+
+        def expected(n: int, batch: int, operation: str, contenders: list[Contender]) -> float:
             near = max((size for size in plan.sizes if size <= n), default=min(plan.sizes))
             once = sum(agreement.seconds[operation, c.name, near] for c in contenders)
-            once *= (n / near) ** 3 * batch / plan.batch
-            progress.expect(max(plan.seconds, (plan.rounds + 2) * once))
-        for threads, n, batch, operation, contenders in cells:
-            progress.begin(f"{operation}, n={n}, {threads} thread{'s' * (threads > 1)}")
+            return max(
+                plan.seconds, (plan.rounds + 2) * once * (n / near) ** 3 * batch / plan.batch
+            )
+
+        steps = []
+        for cell in self.cells():
+            threads, n, _, operation, _ = cell
+            name = f"{operation}, n={n}, {threads} thread{'s' * (threads > 1)}"
+            steps.append((name, expected(*cell[1:]), cell))
+        for threads, n, batch, operation, contenders in with_progress(steps, say):
             torch.set_num_threads(threads)
             runs = {
                 c.name: c.prepare(
@@ -208,33 +189,25 @@ class Run:
             }
             samples = measure.take_turns(runs, seconds=plan.seconds, rounds=plan.rounds)
             for c in contenders:
+                figures = samples[c.name]
+                peak = self.peaks.get(memory.Job(c.name, operation, batch, n))
                 self.add(
-                    c,
-                    operation,
-                    batch,
-                    n,
-                    threads,
-                    cpu=samples[c.name].cpu,
-                    wall=samples[c.name].wall,
-                    calls=samples[c.name].calls,
-                    peak=self.peaks.get(memory.Job(c.name, operation, batch, n)),
+                    *(c, operation, batch, n, threads),
+                    **{"cpu": figures.cpu, "wall": figures.wall, "peak_mb": peak},
+                    calls_per_repetition=figures.calls,
                 )
 
     def measure_cuda(self, agreement: Agreement) -> None:
         """Device and eager wall time of everything in the plan."""
         plan = self.plan
-        cells = [
-            (n, operation, c)
-            for n in plan.sizes
-            for operation in OPERATIONS
-            for c in self.timed(operation, n)
-        ]
-        progress = Progress(say)
-        for n, operation, c in cells:
-            once = agreement.seconds[operation, c.name, n]
-            progress.expect(max(plan.seconds, (2 * plan.rounds + 5) * once))
-        for n, operation, c in cells:
-            progress.begin(f"{operation}, n={n}, {c.name}")
+        steps = []
+        for n in plan.sizes:
+            for operation in OPERATIONS:
+                for c in self.timed(operation, n):
+                    once = agreement.seconds[operation, c.name, n]
+                    expected = max(plan.seconds, (2 * plan.rounds + 5) * once)
+                    steps.append((f"{operation}, n={n}, {c.name}", expected, (n, operation, c)))
+        for n, operation, c in with_progress(steps, say):
             problem = make_problem(plan.batch, n, operation, ragged=c.ragged, device=self.device)
             run = c.prepare(operation, problem, False).run
             run()
@@ -247,55 +220,52 @@ class Run:
             del out
             timing = cuda.measure(run, graph=c.capturable, seconds=plan.seconds, rounds=plan.rounds)
             self.add(
-                c,
-                operation,
-                plan.batch,
-                n,
-                1,
-                wall=timing.wall,
-                device=timing.device,
-                clock="graph" if timing.graph else "events",
-                calls=timing.calls,
-                peak=peak if self.with_memory else None,
+                *(c, operation, plan.batch, n, 1),
+                **{"wall": timing.wall, "device": timing.device},
+                device_clock="graph" if timing.graph else "events",
+                calls_per_repetition=timing.calls,
+                peak_mb=peak if self.with_memory else None,
             )
 
     def text(self, agreement: Agreement) -> str:
         """All tables, as Markdown that reads well in a terminal."""
-        plan, figures = self.plan, report.Figures(self.rows)
-        limits = ", ".join(
-            f"{quantity} {agreement.worst[quantity]:.1e} (allowed {TOLERANCES[quantity][0]:.0e})"
-            for quantity in agreement.worst
+        plan = self.plan
+        long_sizes = {n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes}
+        return records.markdown(
+            records.templates()
+            .get_template("report.md")
+            .render(
+                device=self.device,
+                date=self.date,
+                machine=self.described,
+                libraries=", ".join(f"{name} {version}" for name, version in self.versions.items()),
+                agreement=agreement,
+                tolerances=TOLERANCES,
+                plan=plan,
+                batch=plan.batch,
+                sizes=plan.sizes,
+                rows=records.read(self.path),
+                memory_operations=(*BACKWARD, *BEST),
+                own=self.first.name,
+                long_sizes=sorted(long_sizes),
+                bars=report.BARS[self.device],
+                bar_batch=registry.PLANS[self.device].batch,
+            )
         )
-        libraries = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        parts = [
-            f"# {self.device}, {self.date}, batch {plan.batch}",
-            f"{self.described}\n\n{libraries}",
-            f"Results agree: {agreement.comparisons} comparisons, largest differences: {limits}.",
-            *report.time_tables(figures, plan.sizes, self.device),
-        ]
-        if self.device == "cpu":
-            parts.extend(report.memory_tables(figures, plan.sizes))
-            sizes = sorted({n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes})
-            for c in self.own():
-                parts.append(report.growth_table(figures, c.name, sizes) or "")
-                parts.extend(report.alone(self.rows, plan.alone))
-        batch = registry.PLANS[self.device].batch
-        parts.append(report.bars_table(report.bars(self.rows, self.device, batch), batch))
-        return "\n\n".join(part for part in parts if part)
 
 
 def warn_if_busy() -> None:
     """Says so if others use the machine: waiting OpenMP threads spin, which slows everyone down."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 0.5 * cores:
-        say(
-            f"notice: load average {load:.1f} on {cores} cores; figures will be noisy, above all "
-            "those of more than one thread (OMP_WAIT_POLICY=PASSIVE helps a little)"
-        )
+        say(f"notice: load average {load:.1f} on {cores} cores; figures will be noisy")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs it; 0 if all went well, 1 if contenders disagree, 2 if nothing can be measured."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in OTHERS:
+        return other(argv[0], argv[1:])
     args = parse(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
         say("no CUDA device here; --device cpu measures the CPU kernels")
@@ -308,9 +278,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             torch.set_num_threads(1)
             run = Run(args)
-            if not any(c.timed for c in run.contenders):
-                say("nothing to measure: no contender runs here")
-                return 2
             agreement = check(run.contenders, run.plan.batch, run.plan.sizes, run.device, say)
             if run.device == "cuda":
                 run.measure_cuda(agreement)

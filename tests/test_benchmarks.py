@@ -13,7 +13,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import agreement, measure, registry, report, run
+from commands import TREEBANK
+
+from benchmarks import agreement, measure, records, registry, report, run
 from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call
 
 TINY = ["--quick", "--no-peers", "--batch=2", "--threads=1", "--rounds=1", "--seconds=0"]
@@ -89,7 +91,7 @@ def test_disagreement_makes_it_refuse(quantity, spoil, tmp_path, monkeypatch, ca
 
 
 def test_the_matrix_tree_theorem_in_plain_torch_agrees():
-    [plain] = [contender for contender in registry.peers() if contender.name == "plain torch"]
+    [plain] = [contender for contender in registry.others() if contender.name == "plain torch"]
     own = registry.ours("reference", "entropy", plain.operations)
     found = agreement.check([own, plain], 2, (2, 4), "cpu", lambda _: None)
     assert found.comparisons == 8  # tree and gradient, two sizes, two root rules
@@ -102,37 +104,63 @@ def test_names_are_unique_and_bars_speak_of_contenders_that_exist(device):
     assert len(set(names)) == len(names)
 
     plan = registry.PLANS[device]
-    blank = dict.fromkeys(report.COLUMNS)
+    row = {"batch": str(plan.batch), "threads": "1"}
+    row |= {"peak_mb": "1", "cpu_ms": "1", "wall_ms": "1", "device_ms": "1"}
     rows = [
-        report.Row(
-            **blank
-            | {"device": device, "operation": operation, "contender": contender.name}
-            | {"batch": plan.batch, "n": n, "threads": 1, "peak_mb": 1.0}
-            | {"cpu_ms": 1.0, "wall_ms": 1.0, "device_ms": 1e-3}
-        )
+        row | {"operation": operation, "contender": contender.name, "n": str(n)}
         for contender in contenders
         for operation in contender.operations
         for n in plan.sizes
     ]
-    found = report.bars(rows, device, plan.batch)
-    assert {bar.value for bar in found} == {1.0}
-    for bar in found:
-        assert bar.verdict == ("NOT met" if bar.at_least else "met")
-    assert {bar.verdict for bar in report.bars(rows, device, 1)} == {"not measured"}
+    for bar in report.BARS[device]:
+        for n, limit in bar.bars.items():
+            assert records.bar_value(rows, bar, n, plan.batch) == 1
+            assert records.bar_value(rows, bar, n, 1) is None
+            worse, better = (2, 0.5) if bar.over is None else (0.5, 2)
+            assert bar.verdict(better * limit, limit) == "met"
+            assert bar.verdict(worse * limit, limit) == "NOT met"
+            assert bar.verdict(None, limit) == "not measured"
 
 
 def test_growth_of_a_cubic_is_three():
-    blank = dict.fromkeys(report.COLUMNS)
+    row = {"operation": FORWARD_BACKWARD, "contender": "x", "threads": "1", "peak_mb": ""}
     rows = [
-        report.Row(
-            **blank
-            | {"operation": FORWARD_BACKWARD, "contender": "x", "batch": batch, "n": n}
-            | {"threads": 1, "cpu_ms": 1e-6 * n**3 * batch}
-        )
+        row | {"batch": str(batch), "n": str(n), "cpu_ms": str(1e-6 * n**3 * batch)}
         for n, batch in ((40, 64), (80, 64), (160, 16))
     ]
-    text = report.growth_table(report.Figures(rows), "x", (40, 80, 160))
-    assert text.count("3.00") == 2
+    assert records.growth(rows, FORWARD_BACKWARD, "x", (40, 80, 160)).count("3.00") == 2
+
+
+@pytest.mark.parametrize("name", run.OTHERS)
+def test_every_other_measurement_has_its_options(name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        run.main([name, "--help"])
+    assert "--commit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (["accuracy", "--sentences=1", "--largest=20"], 13),
+        (["parsing-speed", "DATA", "--batch-size", "1", "8", "--rounds=2", "--starts=1"], 2),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_other_measurements_write_their_rows(arguments, rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    data = tmp_path / "two.conllu"
+    data.write_text(TREEBANK)
+    arguments = [str(data) if argument == "DATA" else argument for argument in arguments]
+    assert run.main([*arguments, "--commit=abc", "--out", str(tmp_path)]) == 0
+    (path,) = tmp_path.glob(f"{arguments[0]}-cpu-*.csv")
+    written = records.read(path)
+    assert len(written) == rows == len(capsys.readouterr().out.splitlines()) - 2
+    for row in written:
+        assert row["commit"] == "abc"
+        if arguments[0] == "parsing-speed":
+            assert float(row["quickest"]) <= float(row["seconds"]) <= float(row["slowest"])
+            assert float(row["first_answer_s"]) > 0
+            assert row["data"] == "two.conllu"
 
 
 def test_what_is_refused(capsys, monkeypatch):

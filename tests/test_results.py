@@ -11,7 +11,6 @@ from treelax.lab.analysis.tables import table_rows
 from treelax.lab.tables.text import TABLES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-NUMBERS = ("accuracy", "parameters", "seed")
 FOLDERS = sorted(
     path.parent.relative_to(RESULTS).as_posix() for path in RESULTS.glob("*-tuned/**/table.md")
 )
@@ -19,7 +18,7 @@ FOLDERS = sorted(
 
 def number(key: str, text: str) -> object:
     """A cell of the CSV as it was written."""
-    if not key.endswith(NUMBERS):
+    if not key.endswith(("accuracy", "parameters", "seed")):
         return text
     return None if not text else float(text) if "." in text else int(text)
 
@@ -30,9 +29,5 @@ def test_a_table_is_that_of_its_runs(folder: str) -> None:
         runs = [{k: number(k, text) for k, text in row.items()} for row in csv.DictReader(file)]
     table = TABLES[folder.partition("-")[0]].tuned
     lines = (RESULTS / folder / "table.md").read_text(encoding="utf-8").splitlines()
-    found = [line for line in lines if line.startswith("| ")][1:]  # without the headings
-    assert found == [f"| {' | '.join(row)} |" for row in table_rows(table, runs)]
-
-
-def test_all_tables_are_there() -> None:
-    assert {"snli-tuned", "multinli-tuned", "ablation-tuned", "sst-tuned"} < set(FOLDERS)
+    cells = [line for line in lines if line.startswith("| ")][1:]  # without the headings
+    assert cells == [f"| {' | '.join(row)} |" for row in table_rows(table, runs)]

@@ -1,7 +1,6 @@
 """What one writes without a library: the matrix-tree theorem in a few lines of torch.
 
-``log Z`` is the log-determinant of the Laplacian, and the marginals are its gradient. Each column's
-largest score is subtracted first, which changes nothing but the range of the numbers.
+``log Z`` is the log-determinant of the Laplacian, and the marginals are its gradient.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import parse_expression
 from treelax.apps.tasks.base import Example, Examples, Source
 from treelax.apps.tasks.listops.parser import listops_examples
-from treelax.apps.tasks.text.config import DataConfig, SentenceSettings, TextConfig
-from treelax.apps.tasks.text.inputs import own_examples, read_examples
-from treelax.errors import DataError, InputError
+from treelax.apps.tasks.text.config import SentenceSettings
+from treelax.apps.tasks.text.inputs import read_examples
+from treelax.errors import InputError
 from treelax.lab.analysis.corpora import Corpus, check_same_sentences, punctuation
 
 DOGS = Sentence(("Dogs", "bark", "!"), (2, 0, 2), ("NOUN", "VERB", "PUNCT"))
@@ -66,19 +66,6 @@ def test_a_treebank(tmp_path: Path) -> None:
     assert len(corpus_of(file, limit=1).sentences) == 1
 
 
-def test_records_with_classes_and_with_tags(tmp_path: Path) -> None:
-    table = tmp_path / "a.tsv"
-    table.write_text("text\tlabel\nDogs bark.\tyes\n\t no\nHi\tno\n")
-    read = read_examples(SentenceSettings(label="label"), Source(file=str(table)))
-    corpus = Corpus.of(read)
-    assert corpus.words == [("Dogs", "bark", "."), ("Hi",)]
-    assert (corpus.labels, corpus.tags, corpus.gold) == (("yes", "no"), None, None)
-    assert read.notes() == ["1 line dropped: empty sentence (3)"]
-    tags = tmp_path / "a.conll"
-    tags.write_text("Dogs\tN\nbark\tV\n")
-    assert corpus_of(tags, kind="tag").tags == [("N", "V")]
-
-
 def test_listops_has_gold_heads_and_kinds() -> None:
     corpus = Corpus.of(listops_examples([parse_expression("[MAX 2 9 ]")], "one"))
     assert (corpus.gold, corpus.has_punctuation) == ([(0, 1, 1, 1)], False)
@@ -105,23 +92,3 @@ def test_sentences_of_two_runs() -> None:
         check_same_sentences(one, two)
     with pytest.raises(InputError, match="short: has 1 sentences and one 2; expected the same"):
         check_same_sentences(one, Corpus("short", (HI,)))
-
-
-def labels_of(data: DataConfig, split: str = "dev") -> list[object]:
-    config = TextConfig(kind="tag" if data.format == "tagging" else "classify", data=data)
-    settings = SentenceSettings.of(config, rows=2)
-    return [each.label for each in own_examples(config, settings, split, {})]
-
-
-def test_the_data_of_a_run(tmp_path: Path) -> None:
-    table = tmp_path / "dev.tsv"
-    table.write_text("text\tlabel\nDogs bark.\tyes\n")
-    data = DataConfig(dev=str(table))
-    assert labels_of(data) == ["yes"]
-    with pytest.raises(InputError, match=r"without test data; expected .*--split dev"):
-        labels_of(data, "test")
-    with pytest.raises(InputError, match="split is 'none'"):
-        labels_of(data, "none")
-    table.unlink()
-    with pytest.raises(DataError, match=r"dev\.tsv: does not exist; .*--data FILE"):
-        labels_of(data)

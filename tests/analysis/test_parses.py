@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-import treelax
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.listops import generate_listops
 from treelax.apps.data.text.vectors import random_vectors
@@ -18,7 +17,6 @@ from treelax.apps.tasks.listops.model import ModelConfig as ListOpsModelConfig
 from treelax.apps.tasks.listops.parser import ListOpsParser, listops_examples
 from treelax.apps.tasks.text.config import ModelConfig, SentenceSettings
 from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.errors import InputError
 from treelax.lab.analysis.baselines import chain_trees
 from treelax.lab.analysis.corpora import Corpus
 from treelax.lab.analysis.parses import parse_corpus
@@ -105,18 +103,6 @@ def test_labels_of_something_else_are_not_counted() -> None:
     assert known.accuracy in (0, pytest.approx(100 / 6))
 
 
-def test_models_without_trees_and_with_given_ones() -> None:
-    for trees in ("none", "intra"):
-        with pytest.raises(InputError, match=f"has no trees .*{trees}.*; expected a model with"):
-            parse_corpus(model(trees=trees), corpus())
-    own = model(trees="given")
-    with pytest.raises(InputError, match=r"takes given trees .* and six has none"):
-        parse_corpus(own, corpus())
-    known = Corpus("one", (Sentence(("good", "film"), (2, 0)),))
-    said = parse_corpus(own, known)
-    assert (said.trees, said.entropies, said.labels) == (((2, 0),), None, None)
-
-
 def test_a_word_and_null_may_be_the_heads_of_each_other() -> None:
     assert heads_without_null((2, 1)) == (0,)
 
@@ -151,13 +137,3 @@ def test_a_tagger_as_its_evaluation(trees: str) -> None:
 
 
 # ------------------------------------------------------------------ parts
-
-
-def test_a_saved_model_has_no_data(tmp_path: Any) -> None:
-    model().save_pretrained(tmp_path / "saved")
-    parser = treelax.load(tmp_path / "saved", called="mine")
-    assert parse_corpus(parser, corpus()).name == "mine"
-    with pytest.raises(InputError, match="mine: is a saved model, which has no data"):
-        parser.own_examples("dev")
-    with pytest.raises(InputError, match="nowhere: does not exist"):
-        treelax.load("nowhere")

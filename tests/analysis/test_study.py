@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from treelax.apps.data.conllu import Sentence
-from treelax.apps.data.listops import parse_expression
 from treelax.apps.tasks.base import LabelFigures
-from treelax.apps.tasks.listops.parser import listops_examples
 from treelax.errors import InputError
 from treelax.lab.analysis.corpora import Corpus
 from treelax.lab.analysis.entropy import TreeEntropy
 from treelax.lab.analysis.grammar import DISTRIBUTIONS
 from treelax.lab.analysis.parses import Parses
 from treelax.lab.analysis.study import GOLD, LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, study
-from treelax.lab.analysis.study_files import csv_files, write_csv_files
+from treelax.lab.analysis.study_files import csv_files
 from treelax.lab.analysis.study_plots import draw_study
 from treelax.lab.analysis.study_tables import study_tables
 
@@ -75,15 +73,6 @@ def test_agreement_with_the_treebank_by_hand() -> None:
     assert random.by_tag is not None
     assert sum(one.right for one in random.by_tag.values()) == pytest.approx(random.all.right)
     assert found.reference_grammars[GOLD] == found.grammars["right"]
-
-
-def test_listops_has_one_more_baseline_and_no_punctuation() -> None:
-    corpus = Corpus.of(listops_examples([parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")], "one"))
-    found = study(corpus, [Parses("run", (corpus.sentences[0].heads or (),))])
-    assert found.baselines["run"]["last operator"].uas == pytest.approx(100 * 6 / 8)
-    assert found.treebank is not None
-    assert found.treebank["run"].plain is None
-    assert "last operator" in found.reference_grammars
 
 
 def test_random_trees_have_as_many_roots_as_those_of_the_runs() -> None:
@@ -168,15 +157,6 @@ def test_csv_files_hold_what_the_study_holds() -> None:
     assert (first["entropy"], first["entropy_per_word"]) == ("1", "0.25")
     assert [row["run"] for row in files["labels.csv"]] == ["right"]
     assert files["labels.csv"][0]["gap"] == "50"
-
-
-def test_files_are_written_and_replaced(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "folder"
-    write_csv_files(whole(), folder)
-    assert {file.name for file in folder.iterdir()} == set(csv_files(whole()))
-    before = (folder / "grammar.csv").read_text()
-    write_csv_files(study(TEXT, [CHAIN]), folder)
-    assert (folder / "grammar.csv").read_text() != before
 
 
 def test_the_record_is_json_without_anything_that_is_no_number() -> None:

@@ -6,7 +6,6 @@ import csv
 import json
 import re
 import shutil
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from commands import fail as refused
 from sentence_runs import SIZES
 
 import treelax
-from treelax.__main__ import main
 from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import read_listops
 from treelax.apps.tasks.base import Source
@@ -104,7 +102,7 @@ def test_labels_on_the_dev_set(runs: Runs, capsys: Output, kind: str) -> None:
     assert record(capsys, runs[kind], "--split", "test", "--limit", 3)["sentences"] in (3, 6)
 
 
-def test_a_treebank(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> None:
+def test_a_treebank(runs: Runs, bank: Path, capsys: Output) -> None:
     """Runs of all kinds on the same sentences, words as they stand in the file."""
     found = record(capsys, *runs.values(), "--data", bank)
     assert found["runs"] == ["classify/run", "pair/run", "tag/run", "again/run"]
@@ -120,34 +118,20 @@ def test_a_treebank(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> N
     # only a tagger could know the tags, and this one knows others
     assert {run["accuracy"] for run in found["labels"].values()} == {None}
     assert "pair/run" not in found["labels"]
-    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
-        archive.write(bank, "en/bank.conllu")
-        archive.writestr("en/README.txt", "not a treebank")
-    zipped, plain = (
-        record(capsys, runs["tag"], "--data", file) for file in (archive.filename, bank)
-    )
-    assert zipped | {"data": None} == plain | {"data": None}
 
 
-def test_forms_of_files(
+def test_labels_of_a_file(
     runs: Runs, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table gives labels where it has the column of training, or the one that is named."""
     rows = [("good film", "yes"), ("bad plot", "no"), ("a film", "yes")]
     labelled = "\n".join(["review\tliked", *("\t".join(row) for row in rows), ""])
     other = "\n".join(["words,verdict", *(",".join(row) for row in rows), ""])
-    plain = "".join(json.dumps({"review": text}) + "\n" for text, _ in rows)
     named = ["--text", "words", "--label", "verdict", "--tokens"]
-    asked = partial(record, capsys, runs["classify"], "--data")
-    first = asked(written(tmp_path, labelled, "a.tsv"))
-    second = asked(written(tmp_path, other, "b.csv"), *named)
-    third = asked(written(tmp_path, plain, "c.jsonl"))
+    first = record(capsys, runs["classify"], "--data", written(tmp_path, labelled, "a.tsv"))
+    second = record(capsys, runs["classify"], "--data", written(tmp_path, other, "b.csv"), *named)
     assert first["labels"]["run"]["accuracy"] is not None
     assert first["labels"] == second["labels"]
-    assert third["labels"]["run"]["accuracy"] is None
-    assert first["grammar"] == second["grammar"] == third["grammar"]
-    tags = written(tmp_path, "good\tG\nfilm\tF\n\nbad\tB\n", "new.conll")
-    assert record(capsys, runs["tag"], "--data", tags)["labels"]["run"]["accuracy"] is not None
     both = written(tmp_path, "good film\tbad\n", "pairs.xyz")
     assert record(capsys, runs["pair"], "--data", both, "--input", "text")["sentences"] == 2
     typed(monkeypatch, "A good film.\n\nBad.\n")
@@ -174,24 +158,6 @@ def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: O
 
 
 # ------------------------------------------------------------------ the data of the runs
-
-
-def test_a_tagger_of_a_treebank_is_compared_with_it(tmp_path: Path, capsys: Output) -> None:
-    """A run on CoNLL-U has heads in its dev set, and tags that can be right."""
-    for split in SIZES:
-        write_conllu(tmp_path / f"{split}.conllu", BANK)
-    with zipfile.ZipFile(tmp_path / "dev.zip", "w") as archive:
-        archive.write(tmp_path / "dev.conllu", "en/dev.conllu")
-        archive.writestr("en/README.txt", "not a treebank")
-    files = {split: tmp_path / f"{split}.conllu" for split in SIZES} | {"dev": tmp_path / "dev.zip"}
-    options = [part for split, file in files.items() for part in (f"--{split}", str(file))]
-    sizes = ["--set", "model.encoder_size=6", "--set", "train.epochs=1"]
-    run = tmp_path / "run"
-    assert main(["train", "tag", *options, *sizes, "--device", "cpu", "--out", str(run)]) == 0
-    found = record(capsys, run)
-    assert found["treebank"]["run"]["uas"] is not None
-    assert found["labels"]["run"]["accuracy"] is not None
-    assert {role["name"] for role in found["tags"]["run"]} == set(TAGS)
 
 
 def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) -> None:

@@ -98,10 +98,21 @@ def test_bad_input(tmp_path, capsys, options, said):
     assert said in capsys.readouterr().err
 
 
-def test_runs_of_other_settings_are_not_mixed(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "estimator,value,seed,settings,dev\nimle,1,100,train.epochs=1,50\n",
+            "holds runs with the settings train.epochs=1, and received no others; expected the same",
+        ),
+        ("a,b\n1,2\n", "expected the columns estimator, value, seed, settings, dev, as"),
+    ],
+)
+def test_records_of_something_else_are_not_mixed_in(tmp_path, capsys, text, said):
     file = tmp_path / "results/listops/runs.csv"
     file.parent.mkdir(parents=True)
-    file.write_text("estimator,value,seed,settings,dev\nimle,1,100,train.epochs=1,50\n")
-    assert compare(tmp_path, "--report", "--set", "train.epochs=2") == 2
-    said = capsys.readouterr().err
-    assert "holds runs with the settings train.epochs=1, and received train.epochs=2" in said
+    file.write_text(text)
+    assert compare(tmp_path, "--report") == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert str(file) in error

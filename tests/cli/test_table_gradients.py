@@ -40,8 +40,6 @@ def test_files_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("arguments", "said"),
     [
         (["--words", "9"], "--words"),
-        (["--draws", "0"], "--draws"),
-        (["--structure", "trees"], "--structure"),
         (["--results", __file__], "is a file"),
     ],
 )

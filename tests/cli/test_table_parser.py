@@ -12,9 +12,7 @@ import pytest
 from table_runs import TrainedHere
 
 from treelax.__main__ import main
-from treelax.apps.tasks.parsing.presets import ALL_PRESETS
 from treelax.lab.analysis import sweep
-from treelax.lab.tables.parsing import TABLES
 
 SENTENCES = """\
 1\tdogs\t_\t_\t_\t_\t2\tnsubj\t_\t_
@@ -81,13 +79,6 @@ def test_from_treebanks_to_table(
     capsys.readouterr()
     assert main([*command, "--seeds", "3"]) == 2
     assert "was trained or tested on other data" in capsys.readouterr().err
-
-
-def test_the_rows_have_the_same_encoder() -> None:
-    configs = [ALL_PRESETS[name][0] for name in TABLES["parser"].labels]
-    assert {own.model.structure for own in configs} == {"heads", "projective", "nonprojective"}
-    alike = {(own.model.encoder_size, own.train, own.data) for own in configs}
-    assert alike == {(400, configs[0].train, configs[0].data)}
 
 
 @pytest.mark.usefixtures("_here")

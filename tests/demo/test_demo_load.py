@@ -19,7 +19,6 @@ def test_every_request_is_counted(sources: Sources) -> None:
         done = demo_load.load(os.getpid(), address, clients=3, seconds=0.5, words=6)
         tally = asyncio.run(done)
     row = demo_load.row(3, 0.5, 6, tally)
-    assert set(row) == set(demo_load.COLUMNS) - {"machine", "torch", "commit", "dirty"}
     assert row["requests"] == tally.statuses["200"] == len(tally.milliseconds) >= 3
     assert (row["errors"], row["busy"]) == (0, 0)
     tally.statuses.update({"503": 2, "500": 3, "ReadTimeout": 4})

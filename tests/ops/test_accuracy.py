@@ -1,7 +1,7 @@
 """float32 against float64: the bars of accuracy.
 
 The float64 answers come from the C++ kernel in float64, which test_backends.py holds against the
-reference; ``benchmarks/accuracy.py`` repeats the figures against the reference itself.
+reference; ``benchmarks/run.py accuracy`` repeats the figures against the reference itself.
 """
 
 import math

@@ -61,12 +61,6 @@ def agreement(
         gold: those they should be.
         keep: whether each word counts, as a modifier; all by default.
 
-    Returns:
-        What they have in common.
-
-    Raises:
-        InputError: trees, gold and keep are not of the same words, or a head is out of range.
-
     Example:
         >>> found = agreement([(0, 1, 2, 3)], [(2, 0, 2, 3)])
         >>> found.uas, found.uuas
@@ -118,16 +112,7 @@ class PairAgreement:
 
 
 def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreement]:
-    """Compare the trees of every two runs.
-
-    Args:
-        parses: the trees of each run, of the same sentences.
-
-    Returns:
-        A comparison for each pair, in the order of the runs; none if there is one run.
-
-    Raises:
-        InputError: the trees are not of the same words, or a head is out of range.
+    """Compare the trees of every two runs, which are of the same sentences.
 
     Example:
         >>> [pair] = pairwise_agreement({"a": [(0, 1, 2)], "b": [(0, 1, 1)]})

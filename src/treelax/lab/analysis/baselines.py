@@ -64,9 +64,6 @@ def random_agreement(
         Numbers of words and edges that may be expected; ``exact`` is about whole trees, where all
         words count.
 
-    Raises:
-        InputError: gold and keep are not of the same words, or a head is out of range.
-
     Example:
         >>> random_agreement([(0, 1)]).uas  # of the trees (0, 0), (0, 1) and (2, 0)
         50.0
@@ -103,12 +100,7 @@ def log_tree_count(n: int, *, single_root: bool = False) -> float:
     .. math:: \frac{1}{2n + 1} \binom{3n}{n}, \quad
         \text{with a single root} \quad \frac{1}{n} \binom{3n - 2}{n - 1}
 
-    Args:
-        n: words.
-        single_root: count only trees with one word under the root.
-
-    Returns:
-        The natural logarithm; it is the entropy of random trees.
+    It is the entropy of random trees.
 
     Example:
         >>> [round(math.exp(log_tree_count(n))) for n in (1, 2, 3, 4, 5)]

@@ -55,13 +55,6 @@ def tree_entropies(
         lengths: ``(batch)``, words of each sentence.
         structure: of the model.
 
-    Returns:
-        The entropy of each sentence.
-
-    Raises:
-        InputError: a shape, type or value is wrong.
-        NoTreeError: forbidden arcs of a sentence leave no tree.
-
     Example:
         >>> [flat] = tree_entropies(torch.zeros(1, 3, 3), torch.tensor([2]))
         >>> round(math.exp(flat.entropy)), round(flat.relative), round(flat.best_arcs)

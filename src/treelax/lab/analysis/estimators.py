@@ -8,7 +8,6 @@ on several machines.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,10 @@ from treelax.apps.training.metrics import read_metrics
 from treelax.apps.training.results import device_name
 from treelax.apps.training.run import CONFIG, Run
 from treelax.apps.training.steps import Stepper
-from treelax.errors import DataError, InputError
+from treelax.errors import InputError
 from treelax.files import atomic_write
 from treelax.lab.analysis.sweep import refuse_other_settings
-from treelax.lab.analysis.tables import RUNS, spread, to_csv
+from treelax.lab.analysis.tables import RUNS, read_rows, spread, to_csv
 from treelax.lab.plots import Curve, Panel, draw_panels
 from treelax.lab.tables.by_task import TABLES
 from treelax.lab.tables.paper import PaperTable
@@ -43,18 +42,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """An estimator, and what is tuned.
-
-    Attributes:
-        label: in tables.
-        key: the setting that is tuned.
-        values: as many for each row; those of the learning rate are factors of the preset's.
-        settings: what makes the row.
-    """
+    """An estimator, and what is tuned."""
 
     label: str
-    key: str
-    values: tuple[float, ...]
+    key: str  # the setting that is tuned
+    values: tuple[float, ...]  # those of the learning rate are factors of the preset's
     settings: tuple[str, ...] = ()
 
 
@@ -110,31 +102,18 @@ PANELS = {  # of the curves
 
 @dataclass(frozen=True)
 class Comparison:
-    """A task to compare estimators on.
-
-    Attributes:
-        title: of the table.
-        task: its name.
-        preset: what all rows start from.
-        table: of the task, whose records are kept.
-        score: the dev figure that chooses a setting, with discrete trees.
-        columns: of the table, by their headings.
-        axis: of the curves: lowest and highest accuracy.
-        tuned_by: the comparison whose settings are taken, if it is another.
-        without: rows that take too long, unless they are asked for or on record.
-        settings: that all rows change.
-    """
+    """A task to compare estimators on."""
 
     title: str
     task: str
-    preset: str
-    table: str
-    score: str
-    columns: Mapping[str, str]
-    axis: tuple[float, float] = (0, 100)
-    tuned_by: str | None = None
-    without: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    preset: str  # what all rows start from
+    table: str  # of the task, whose records are stored
+    score: str  # the dev figure that chooses a setting, with discrete trees
+    columns: Mapping[str, str]  # of the table, by their headings
+    axis: tuple[float, float] = (0, 100)  # of the curves: lowest and highest accuracy
+    tuned_by: str | None = None  # the comparison whose settings are taken, if it is another
+    without: tuple[str, ...] = ()  # rows that take too long, unless they are asked for or on record
+    settings: tuple[str, ...] = ()  # that all rows change
 
 
 LISTOPS = {
@@ -367,16 +346,7 @@ class Study:
 
 def _read(file: Path, keys: Sequence[str]) -> list[Record]:
     """The lines of a CSV, none if it is not there."""
-    if not file.exists():
-        return []
-    with file.open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        if not set(keys) <= set(reader.fieldnames or ()):
-            raise DataError(
-                f"{file}: has the columns {reader.fieldnames}; expected {', '.join(keys)} among them: "
-                "move it away or give another --results"
-            )
-        return list(reader)
+    return read_rows(file, dict.fromkeys(keys, str)) if file.exists() else []
 
 
 def speed(study: Study, key: Key, device: torch.device) -> Record:

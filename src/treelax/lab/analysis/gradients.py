@@ -23,7 +23,7 @@ from torch import Tensor
 import treelax as tx
 from treelax.apps.table import Table
 from treelax.estimators.base import Estimator, Loss
-from treelax.lab.analysis.tables import to_csv, to_markdown
+from treelax.lab.analysis.tables import to_markdown
 from treelax.structures import Structure, structure_named
 
 SCORES = ("random", "trained")
@@ -296,8 +296,3 @@ def report(rows: Sequence[Record], command: str) -> str:
 def _with_spread(row: Record, name: str) -> str:
     spread = row[f"{name}_sd"]
     return f"{row[name]:.2f}" if spread is None else f"{row[name]:.2f} ± {spread:.2f}"
-
-
-def csv_text(rows: Sequence[Record]) -> str:
-    """All rows as CSV."""
-    return to_csv(list(rows[0]), rows, ".6g")

@@ -94,16 +94,7 @@ class Grammar:
 
 
 def grammar(trees: Sequence[Heads]) -> Grammar:
-    """The statistics of some trees.
-
-    Args:
-        trees: the heads of the words of each sentence, counted from 1, 0 the root.
-
-    Returns:
-        The statistics.
-
-    Raises:
-        InputError: there are no trees, or a head is out of range.
+    """The statistics of some trees: the heads of each sentence, counted from 1, 0 the root.
 
     Example:
         >>> chains = grammar([(0, 1, 2, 3), (0, 1, 2, 3)])

@@ -55,19 +55,8 @@ def parse_corpus(
     """Parse the sentences of a corpus and label its examples.
 
     Labels are predicted if examples have as many texts as the model takes; trees are found in any
-    case.
-
-    Args:
-        parser: a trained model, see `treelax.load`.
-        corpus: the sentences.
-        progress: called with the number of words done.
-
-    Returns:
-        What the model says; the trees of one that takes given trees are those of the corpus.
-
-    Raises:
-        InputError: the model has no dependency trees, cannot read these sentences, or takes given
-            trees and the corpus has none.
+    case, those of a model that takes given trees in the corpus. ``progress`` is called with the number
+    of words done.
 
     Example:
         >>> import treelax

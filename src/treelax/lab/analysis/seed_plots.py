@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from treelax.errors import DataError, InputError
+from treelax.errors import InputError
+from treelax.lab.analysis.tables import read_rows
 from treelax.lab.listops.table import ESTIMATORS, PAPER, as_trained
 from treelax.lab.plots.plot import COLOURS, EDGE, Curves, look
 
@@ -16,28 +16,19 @@ if TYPE_CHECKING:
 
 CELLS = ("mc", "zero", "mc-st", "zero-st")
 DISCRETE, ATTACHMENT = "operator_accuracy", "attachment"
-COLUMNS = ("preset", "seed", DISCRETE, "soft_operator_accuracy", ATTACHMENT)
-Runs = Sequence[Mapping[str, str]]
+COLUMNS: dict[str, Callable[[str], Any]] = {
+    **{"preset": str, "seed": int},
+    **dict.fromkeys((DISCRETE, "soft_operator_accuracy", ATTACHMENT), float),
+}
+Runs = Sequence[Mapping[str, Any]]
 
 
 def read_runs(file: Path) -> Runs:
     """The runs of the four cells in a ``runs.csv``."""
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        for row in rows:
-            _ = [float(row[column]) for column in COLUMNS[1:]]
-        runs = [row for row in rows if row["preset"] in [f"paper-{cell}" for cell in CELLS]]
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{file}: cannot be read as a list of runs ({error!r}); expected the columns "
-            f"{', '.join(COLUMNS)}, as treelax table listops writes them"
-        ) from error
+    presets = [f"paper-{cell}" for cell in CELLS]
+    runs = [row for row in read_rows(file, COLUMNS) if row["preset"] in presets]
     if not runs:
-        expected = ", ".join(f"paper-{cell}" for cell in CELLS)
-        raise InputError(f"{file}: has no run of table 1; expected rows of {expected}")
+        raise InputError(f"{file}: has no run of table 1; expected rows of {', '.join(presets)}")
     return runs
 
 
@@ -47,7 +38,7 @@ def draw_seeds(runs: Runs) -> Curves:
     The seeds of a cell are in the same order, from top to bottom, in both plots.
     """
     cells = {
-        cell: sorted(seeds, key=lambda run: int(run["seed"]))
+        cell: sorted(seeds, key=lambda run: run["seed"])
         for cell in CELLS
         if (seeds := [run for run in runs if run["preset"] == f"paper-{cell}"])
     }
@@ -105,7 +96,7 @@ def _dots(
     step = 0.64 / max(len(runs) - 1, 1)
     heights = [place + (number - (len(runs) - 1) / 2) * step for number in range(len(runs))]
     axes.plot(
-        [float(run[column]) for run in runs],
+        [run[column] for run in runs],
         heights,
         color=COLOURS[0] if filled else EDGE,
         linestyle="none",
@@ -117,7 +108,7 @@ def _dots(
 
 
 def _range(runs: Runs, column: str) -> str:
-    values = [float(run[column]) for run in runs]
+    values = [run[column] for run in runs]
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{min(values):.1f} to {max(values):.1f} over {len(values)} seeds"

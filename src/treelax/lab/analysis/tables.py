@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -43,11 +43,7 @@ def _cell(column: Column, records: Sequence[Record]) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation, or the value alone if there is only one.
-
-    >>> spread([98.0, 100.0])
-    '99.00 ± 1.41'
-    """
+    """Mean and standard deviation, or the value alone if there is only one."""
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
@@ -56,11 +52,7 @@ def spread(values: Sequence[float]) -> str:
 def to_csv(
     columns: Sequence[str], records: Iterable[Mapping[str, Any]], number: str = ".3f"
 ) -> str:
-    """Records as CSV; what is missing or None is left empty.
-
-    >>> to_csv(["preset", "accuracy"], [{"preset": "gold", "accuracy": 99.5}])
-    'preset,accuracy\\ngold,99.500\\n'
-    """
+    """Records as CSV; what is missing or None is left empty."""
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
@@ -71,24 +63,31 @@ def to_csv(
     return out.getvalue()
 
 
-def to_markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown.
+def read_rows(file: Path, columns: Mapping[str, Callable[[str], Any]]) -> list[Record]:
+    """The rows of a CSV file, converted in the columns that it must have."""
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            return [
+                row | {column: convert(row[column]) for column, convert in columns.items()}
+                for row in csv.DictReader(lines)
+            ]
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{file}: cannot be read as a list of runs ({error!r}); expected the columns "
+            f"{', '.join(columns)}, as treelax table writes them: move it away or give another"
+        ) from error
 
-    >>> print(to_markdown(["trees", "accuracy"], [["gold", "100.00"]]))
-    | trees | accuracy |
-    |---|---|
-    | gold | 100.00 |
-    """
+
+def to_markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def where(results: Iterable[Record]) -> str:
-    """The machines of some runs; which preset ran on which, if there are several.
-
-    >>> where([{"device": "CPU", "preset": "gold"}])
-    'CPU'
-    """
+    """The machines of some runs; which preset ran on which, if there are several."""
     devices: dict[str, dict[str, None]] = {}
     for result in results:
         devices.setdefault(result["device"], {})[result["preset"]] = None
@@ -137,14 +136,7 @@ def refuse_to_shrink(folder: Path, coming: Iterable[tuple[str, int]]) -> None:
     file = folder / RUNS
     if not file.exists():
         return
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            there = [(row["preset"], int(row["seed"])) for row in csv.DictReader(lines)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{file}: cannot be read as a list of runs ({error!r}); move it away or give another "
-            "--results"
-        ) from error
+    there = [(row["preset"], row["seed"]) for row in read_rows(file, {"preset": str, "seed": int})]
     lost = set(there) - set(coming)
     if lost:
         preset, seed = min(lost)

@@ -46,6 +46,7 @@ def gradients(
     from treelax.files import atomic_write
     from treelax.lab.analysis import gradients as measures
     from treelax.lab.analysis.gradient_plots import draw_gradients
+    from treelax.lab.analysis.tables import to_csv
 
     with progress("gradients", seeds * measures.count(structure), unit="settings") as bar:
         records = measures.measured(structure, words, draws, seeds)
@@ -54,7 +55,7 @@ def gradients(
     console.print(measures.SHORT, soft_wrap=False)
     line = f"treelax table gradients --structure {structure} --words {words} --draws {draws}"
     line += f" --seeds {seeds}"
-    texts = {"csv": measures.csv_text(rows), "md": measures.report(rows, line)}
+    texts = {"csv": to_csv(list(rows[0]), rows, ".6g"), "md": measures.report(rows, line)}
     place.mkdir(parents=True, exist_ok=True)
     for kind, text in texts.items():
         with atomic_write(place / f"gradients.{kind}", "w") as file:

@@ -133,11 +133,7 @@ TABLE = ListOpsTable()
 
 
 def as_trained(name: str) -> str:
-    """The accuracy of a preset's runs with the trees of training.
-
-    >>> as_trained("paper-zero"), as_trained("paper-zero-st")
-    ('soft_operator_accuracy', 'operator_accuracy')
-    """
+    """The accuracy of a preset's runs with the trees of training."""
     discrete = preset(name).model.make_estimator().discrete
     return "operator_accuracy" if discrete else "soft_operator_accuracy"
 

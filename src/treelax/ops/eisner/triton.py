@@ -13,7 +13,7 @@ from treelax.ops.eisner import sweeps_generated, triton_kernels
 __all__ = ["BACKWARD_TILES", "FORWARD_TILES", "Tiles", "choose_tiles"]
 
 #: Tile sizes by the largest chart size ``N = n + 1`` they serve. On an H200 the fastest tiles had one
-#: entry a thread; ``benchmarks/tune_triton.py`` finds them, at n = 10, 20, 40 and 80.
+#: entry a thread: benchmarks/results/tune-triton-h200-2026-11-15.csv, at n = 10, 20, 40 and 80.
 FORWARD_TILES: tuple[tuple[int, Tiles], ...] = (
     (32, Tiles(16, 8, 4)),
     (64, Tiles(16, 16, 8)),
