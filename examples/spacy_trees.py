@@ -28,7 +28,7 @@ from treelax.apps.data.text.encoding import EncodedText
 from treelax.apps.tasks.text.config import DataConfig, Format
 from treelax.apps.tasks.text.data import encoded_splits
 from treelax.apps.tasks.text.sources import text_sources
-from treelax.apps.tasks.text.subwords import plain_word
+from treelax.apps.tasks.sentences.subwords import plain_word
 from treelax.errors import BackendError, InputError, TreelaxError, counted
 
 NAME = Path(__file__).name

@@ -94,6 +94,17 @@ def test_rings_name_no_ring_around_them():
                 assert not named or module in DOORS, f"{module} names {node.value}"
 
 
+def test_tasks_never_import_one_another():
+    """What several share is beside them; the lab adds to the task whose name it has."""
+    tasks = {path.name for path in (PACKAGE / "apps" / "tasks").iterdir() if path.is_dir()}
+    tasks -= {"sentences", "__pycache__"}
+    for module, imported in imported_files().items():
+        own = module.removeprefix("treelax.apps.tasks.").split(".")[0]
+        for other in imported if own in {*tasks, "sentences"} else ():
+            name = other.removeprefix("treelax.apps.tasks.").split(".")[0]
+            assert name not in tasks - {own}, f"{module} imports {other}"
+
+
 def test_imports_of_files_have_no_circle():
     graph = imported_files()
     reached = {}

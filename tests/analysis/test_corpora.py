@@ -10,8 +10,8 @@ from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import parse_expression
 from treelax.apps.tasks.base import Example, Examples, Source
 from treelax.apps.tasks.listops.parser import listops_examples
+from treelax.apps.tasks.sentences.inputs import read_examples
 from treelax.apps.tasks.text.config import SentenceSettings
-from treelax.apps.tasks.text.inputs import read_examples
 from treelax.errors import InputError
 from treelax.lab.analysis.corpora import Corpus, check_same_sentences, punctuation
 

@@ -19,9 +19,10 @@ import treelax
 from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import read_listops
 from treelax.apps.tasks.base import Source
+from treelax.apps.tasks.sentences.origins import write_origins
 from treelax.apps.tasks.text.config import TextConfig
-from treelax.apps.tasks.text.origins import write_origins
 from treelax.apps.tasks.text.pretrained import SentenceModel
+from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.run import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -167,14 +168,14 @@ def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) ->
     (other / "config.toml").write_text(config)
     (tmp_path / "train.tsv").write_bytes((runs["again"].parent / "train.tsv").read_bytes())
     (tmp_path / "test.tsv").write_bytes((runs["again"].parent / "test.tsv").read_bytes())
-    write_origins(other, Run.open(other).config(TextConfig).data)
+    write_origins(other, training_files(Run.open(other).config(TextConfig).data))
     names, *rows = dev.read_text().splitlines()
     dev.write_text("\n".join([names, "a new one\tyes", *rows, ""]))
     line = fail(capsys, runs["classify"], other)
     assert line.startswith(f"{dev}: is not the dev data that the run was trained with")
     assert line.endswith("expected the same content: restore it, or give --data FILE")
     assert record(capsys, other, "--data", dev)["sentences"] == SIZES["dev"] + 1
-    write_origins(other, Run.open(other).config(TextConfig).data)  # now it was trained with these
+    write_origins(other, training_files(Run.open(other).config(TextConfig).data))
     line = fail(capsys, runs["classify"], other)
     assert line.startswith(f"{dev}: sentence 1 is 'a new one' and that of ")
     assert line.endswith("expected the same sentences for all runs: give --data FILE")

@@ -10,8 +10,9 @@ import pytest
 from commands import Output, fail, saved, typed, written
 from sentence_runs import train_with, write_vectors
 
+from treelax.apps.tasks.sentences.origins import Origin, trained_with
 from treelax.apps.tasks.text.config import DataConfig
-from treelax.apps.tasks.text.origins import Origin, trained_with
+from treelax.apps.tasks.text.sources import training_files
 
 Runs = dict[str, Path]
 
@@ -129,5 +130,6 @@ def test_names_are_seen_from_here_too(
     monkeypatch.chdir(tmp_path)
     file = written(Path(), "x", name)
     for origins in ({}, {"train": Origin("/moved/train.tsv", "")}):
-        assert trained_with(file, origins, config) is not None
-        assert trained_with(written(Path(), "x", "new.tsv"), origins, config) is None
+        assert trained_with(file, origins, training_files(config)) is not None
+        other = written(Path(), "x", "new.tsv")
+        assert trained_with(other, origins, training_files(config)) is None

@@ -16,11 +16,11 @@ from commands import fail
 from sentence_runs import SMALL, write_files
 
 from treelax.__main__ import main
-from treelax.apps.cli.train import describe_settings
 from treelax.apps.tasks.listops.config import ListOpsConfig
 from treelax.apps.tasks.text.config import TextConfig
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.training.config import flatten
+from treelax.apps.training.settings import descriptions
 
 SETTINGS = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
 ENDING = ["--device", "cpu", *SETTINGS]
@@ -216,7 +216,7 @@ def test_the_list_has_fitting_presets_and_says_what_settings_are(
 
 @pytest.mark.parametrize("kind", [TextConfig, ListOpsConfig])
 def test_every_setting_is_described(kind: type) -> None:
-    told = describe_settings(kind)
+    told = descriptions(kind)
     assert list(told) == list(flatten(kind()))
     assert all(told.values())
     assert "`" not in "".join(told.values())

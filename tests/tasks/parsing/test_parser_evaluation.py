@@ -86,7 +86,7 @@ def test_eval_refuses_what_is_no_labelled_tree(
 def test_sentences_too_long_are_refused_or_skipped(
     run: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("treelax.apps.tasks.parsing.inputs.MAX_WORDS", 2)
+    monkeypatch.setattr("treelax.apps.tasks.sentences.inputs.MAX_WORDS", 2)
     file, out = tmp_path / "x.conllu", tmp_path / "y.conllu"
     rows = [f"{m}\ta\t_\t_\t_\t_\t{m - 1}\tdep\t_\t_" for m in (1, 2, 3)]
     file.write_text("\n".join([*rows, "", rows[0], "", ""]))

@@ -11,7 +11,7 @@ import pytest
 import torch
 from sentence_runs import train_with, write_vectors
 
-from treelax.apps.tasks.text import new_words
+from treelax.apps.tasks.sentences import word_vectors
 from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.errors import InputError
 
@@ -40,7 +40,7 @@ def model(folder, files):
 
 def read_count(model, ask):
     """How often files are read for something that is asked."""
-    with mock.patch.object(new_words, "load_joined", wraps=new_words.load_joined) as load:
+    with mock.patch.object(word_vectors, "load_joined", wraps=word_vectors.load_joined) as load:
         ask(model)
     return load.call_count
 

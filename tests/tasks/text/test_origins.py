@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from treelax.apps.tasks.sentences import origins
+from treelax.apps.tasks.sentences.origins import Origin, read_origins, trees_of
 from treelax.apps.tasks.text.config import DataConfig, SentenceSettings, TextConfig
 from treelax.apps.tasks.text.inputs import own_examples
-from treelax.apps.tasks.text.origins import (
-    Origin,
-    origins_of,
-    read_origins,
-    refuse_other_data,
-    trees_of,
-    write_origins,
-)
+from treelax.apps.tasks.text.sources import training_files
 from treelax.errors import DataError, InputError
 from treelax.files import sha256
 
@@ -25,6 +20,18 @@ TREES = {
     "train": "(3 (2 Dogs) (2 bark))\n(1 (2 Cats) (2 sleep))\n",
     "dev": "(3 (2 Birds) (2 sing))\n",
 }
+
+
+def origins_of(config):
+    return origins.origins_of(training_files(config))
+
+
+def write_origins(folder, config):
+    origins.write_origins(folder, training_files(config))
+
+
+def refuse_other_data(folder, config):
+    origins.refuse_other_data(folder, training_files(config))
 
 
 def written(folder, **texts):

@@ -12,7 +12,7 @@ from tiny_texts import tiny_model
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.text.vectors import Vectors, random_vectors
 from treelax.apps.tasks.base import Prediction
-from treelax.apps.tasks.text import prediction, pretrained
+from treelax.apps.tasks.sentences import trained
 from treelax.apps.tasks.text.config import SentenceSettings
 from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.apps.tasks.text.presets import preset
@@ -79,7 +79,7 @@ def test_an_example_is_predicted_as_if_it_were_alone(kind, null, structure):
 
 
 def test_few_examples_are_read_ahead(monkeypatch):
-    monkeypatch.setattr(pretrained, "WINDOW", 2)
+    monkeypatch.setattr(trained, "WINDOW", 2)
     model = Model()
     read = []
 
@@ -96,7 +96,7 @@ def test_few_examples_are_read_ahead(monkeypatch):
 
 
 def test_long_sentences_come_in_small_batches(monkeypatch):
-    monkeypatch.setattr(prediction, "MOST_ARCS", 400)
+    monkeypatch.setattr(Model, "most_arcs", 400)
     sizes = []
     forward = SentenceEncoder.forward
 

@@ -12,14 +12,14 @@ import torch
 from tiny_texts import DATA, class_data, tiny, trained_with, written
 from tiny_transformers import MODELS, POSITIONS, SIZE
 
-from treelax.apps.tasks.text import subwords
+from treelax.apps.tasks.sentences import subwords
+from treelax.apps.tasks.sentences.subwords import whole_words
+from treelax.apps.tasks.sentences.transformer import check_folder, copy_folder, with_own_copy
 from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.tasks.text.data import load_text
 from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.apps.tasks.text.presets import preset
-from treelax.apps.tasks.text.subwords import whole_words
-from treelax.apps.tasks.text.transformer import check_folder, copy_folder, with_own_copy
 from treelax.apps.training.config import override
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,8 +39,6 @@ Every task has its own --help.
 Example:
   treelax train listops --preset small --out runs/small
 """
-_SECTION = re.compile(r"^Attributes:\n((?:[ ]{4}.*\n|\n)*)", re.MULTILINE)
-_FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
 def train(
@@ -185,35 +180,18 @@ def _show_result(
 def show_settings(presets: Mapping[str, str], config: Any) -> None:
     """Print what presets there are and all settings of a config, values as ``--set`` takes them."""
     from treelax.apps.training.config import field_kinds, flatten, written
+    from treelax.apps.training.settings import descriptions
 
     table(["preset", "what it is"], list(presets.items()))
     console.print()
-    descriptions, kinds = describe_settings(type(config)), field_kinds(type(config))
+    helps, kinds = descriptions(type(config)), field_kinds(type(config))
     table(
         [f"settings of {config.preset}", "value", "what it is"],
         [
-            [key, written(key, kinds[key], value), descriptions.get(key)]
+            [key, written(key, kinds[key], value), helps.get(key)]
             for key, value in flatten(config).items()
         ],
     )
-
-
-def describe_settings(kind: type) -> dict[str, str]:
-    """What the docstring of a config says of its settings, and those of its sections of theirs."""
-    section_texts: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        section = _SECTION.search(f"{inspect.cleandoc(base.__doc__ or '')}\n")
-        section_texts |= _FIELD.findall(section[1]) if section else ()
-    kinds = get_type_hints(kind)
-    descriptions: dict[str, str] = {}
-    for field in fields(kind):
-        if is_dataclass(kinds[field.name]):
-            inside = describe_settings(kinds[field.name])
-            descriptions |= {f"{field.name}.{key}": text for key, text in inside.items()}
-        elif field.name in section_texts:
-            text = " ".join(section_texts[field.name].split()).replace("`", "").removesuffix(".")
-            descriptions[field.name] = re.sub(r"\bNone\b", "none", text)
-    return descriptions
 
 
 register = group(

@@ -103,7 +103,7 @@ def load(
         >>> parser.about["treebank"]
         'UD English-EWT'
     """
-    from treelax.apps.tasks.text.hub import fetch_folder, looks_like_hub_name
+    from treelax.apps.tasks.sentences.hub import fetch_folder, looks_like_hub_name
 
     path = Path(name)
     if str(name) in BUILT_IN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -29,3 +30,21 @@ class TrainCommand(NamedTuple):
     preset: str  # by default
     has_presets: bool = False  # whether there is an option --preset
     options: tuple[Option, ...] = ()  # beside --set, --out, --seed, --device, --resume
+
+
+RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
+words.safetensors, tensorboard/, and test.json when it has finished. A killed
+run continues with --resume; a finished run trains further with --resume and
+more epochs (--set train.epochs=60)."""
+FILE_OPTIONS = (
+    Option("--train", "data.train", Path, "Training data."),
+    Option("--dev", "data.dev", Path, "Dev data, to select the best model."),
+    Option("--test", "data.test", Path, "Test data."),
+)
+VECTORS = Option(
+    "--vectors",
+    "data.vectors",
+    list[Path],
+    "Word vectors: GloVe or word2vec text, may be zipped, or npz; several are concatenated.",
+    rest="data.more_vectors",
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal
 
-from treelax.apps.training.config import hints_of
+from treelax.apps.training.settings import NOT_NEGATIVE, POSITIVE, SIZE, Settings, setting
 from treelax.errors import InputError
 from treelax.estimators import (
     IMLE,
@@ -23,11 +23,9 @@ from treelax.estimators import (
 )
 from treelax.nn import ArcScorer, LatentTree
 from treelax.noise import noise_named
-from treelax.ops.checks import MOST_THREADS, one_of
+from treelax.ops.checks import MOST_THREADS
 from treelax.structures import structure_named
 
-LARGEST_SEED = 2**63 - 1  # that torch takes
-SIZE = "[1, inf)"
 # settings of model.estimator that each takes
 TAKES = {
     "relaxed": ("samples",),
@@ -45,48 +43,9 @@ TEMPERED = ("relaxed", "straight-through", "marginals", "sparsemap")
 NOISY = ("relaxed", "straight-through", "sparsemap", "spigot", "imle", "perturbed")
 
 
-def check_settings(section: str, config: Any, **ranges: str) -> None:
-    """Refuse values that are none of their choices, or outside of their ranges.
-
-    >>> check_settings("train", TrainSettings(), decay="(0, 0.5]")
-    Traceback (most recent call last):
-    ...
-    treelax.errors.InputError: train.decay is 0.9; expected more than 0 and at most 0.5
-    """
-    for name, kind in hints_of(config.__class__).items():
-        if get_origin(kind) is Literal:
-            one_of(f"{section}.{name}", getattr(config, name), get_args(kind))
-    for name, interval in ranges.items():
-        value = getattr(config, name)
-        low, high = (float(bound) for bound in interval[1:-1].split(","))
-        above = low < value if interval[0] == "(" else low <= value
-        below = value < high if interval[-1] == ")" else value <= high
-        if not (above and below):
-            least = f"{'more than' if interval[0] == '(' else 'at least'} {low:g}"
-            shown = f"{int(high):,}" if high.is_integer() else f"{high:g}"
-            most = f"{'less than' if interval[-1] == ')' else 'at most'} {shown}"
-            least = "a number" if low == -float("inf") else least
-            if high == float("inf"):
-                most = "finite" if value == high else ""
-            expected = f"{least} and {most}" if most else least
-            raise InputError(f"{section}.{name} is {value}; expected {expected}")
-
-
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """What trains the scores of trees: one of `treelax.estimators`.
-
-    Attributes:
-        name: "relaxed" (the paper's), "straight-through", "marginals", "sparsemap", "spigot", "imle",
-            "perturbed", "reinforce", "rloo", or "exact" for very short sentences.
-        step: of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence.
-        samples: trees per sentence of those that take several; none for the estimator's default.
-        gradient: of "straight-through", that of the "relaxed" tree or "identity".
-        projection: of "spigot", on the "simplex" of each word's heads or the "polytope" of all trees.
-        form: of "spigot", "spigot", "ce" or "eg".
-        decay: of the moving baseline of "reinforce".
-        max_iterations: of "sparsemap"; none to go on until it is exact.
-    """
+    """What trains the scores of trees: one of `treelax.estimators`."""
 
     name: Literal[
         "relaxed",
@@ -99,41 +58,53 @@ class EstimatorSettings:
         "reinforce",
         "rloo",
         "exact",
-    ] = "relaxed"
-    step: float | None = None
-    samples: int | None = None
-    gradient: Literal["relaxed", "identity"] = "relaxed"
-    projection: Literal["simplex", "polytope"] = "simplex"
-    form: Literal["spigot", "ce", "eg"] = "spigot"
-    decay: float = 0.9
-    max_iterations: int | None = None
+    ] = setting(
+        "relaxed",
+        '"relaxed" (the paper\'s), "straight-through", "marginals", "sparsemap", '
+        '"spigot", "imle", "perturbed", "reinforce", "rloo", or "exact" for very short '
+        "sentences",
+    )
+    step: float | None = setting(
+        None, 'of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence'
+    )
+    samples: int | None = setting(
+        None, "trees per sentence of those that take several; none for the estimator's default"
+    )
+    gradient: Literal["relaxed", "identity"] = setting(
+        "relaxed", 'of "straight-through", that of the "relaxed" tree or "identity"'
+    )
+    projection: Literal["simplex", "polytope"] = setting(
+        "simplex",
+        'of "spigot", on the "simplex" of each word\'s heads or the "polytope" of all trees',
+    )
+    form: Literal["spigot", "ce", "eg"] = setting("spigot", 'of "spigot", "spigot", "ce" or "eg"')
+    decay: float = setting(0.9, 'of the moving baseline of "reinforce"')
+    max_iterations: int | None = setting(None, 'of "sparsemap"; none to go on until it is exact')
 
 
 @dataclass(frozen=True)
-class LatentSettings:
-    """What trains the scores of trees that are not known.
-
-    Attributes:
-        relaxation: "softmax" (the paper's, not for non-projective trees) or "entropy" (arc marginals).
-        temperature: of the relaxation.
-        noise: "gumbel", "gaussian", "sum-of-gamma" or "none" (the paper's G = 0); "default" for the
-            estimator's default: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
-        noise_scale: factor of the noise.
-        estimator: what trains the scores; it takes from here the relaxation, temperature and noise
-            that it has. A temperature or noise that it does not have is refused.
-    """
+class LatentSettings(Settings):
+    """What trains the scores of trees that are not known."""
 
     section: ClassVar[str] = "model"  # of a config, for messages
     root_arcs = True  # no setting where trees of a treebank are learned too
 
-    relaxation: Literal["softmax", "entropy"] = "softmax"
-    temperature: float = 1.0
-    noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = "default"
-    noise_scale: float = 1.0
+    relaxation: Literal["softmax", "entropy"] = setting(
+        "softmax",
+        '"softmax" (the paper\'s, not for non-projective trees) or "entropy" (arc marginals)',
+    )
+    temperature: float = setting(1.0, "of the relaxation", POSITIVE)
+    noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = setting(
+        "default",
+        '"gumbel", "gaussian", "sum-of-gamma" or "none" (the paper\'s G = 0); "default" '
+        'for the estimator\'s default: sum-of-gamma for "imle", none for "spigot" and '
+        '"sparsemap", else gumbel',
+    )
+    noise_scale: float = setting(1.0, "factor of the noise", NOT_NEGATIVE)
     estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
 
     def __post_init__(self) -> None:
-        check_settings(self.section, self, temperature="(0, inf)", noise_scale="[0, inf)")
+        super().__post_init__()
         self._refuse_unused()
         self.make_estimator()  # which checks its settings
 
@@ -153,11 +124,11 @@ class LatentSettings:
     def _refuse_unused(self) -> None:
         """Refuse settings that the estimator would not look at."""
         estimator, usual, kind = self.estimator, EstimatorSettings(), self.kind
-        for setting in fields(estimator):
-            value, taken = getattr(estimator, setting.name), TAKES.get(kind, ())
-            if setting.name not in ("name", *taken) and value != getattr(usual, setting.name):
+        for part in fields(estimator):
+            value, taken = getattr(estimator, part.name), TAKES.get(kind, ())
+            if part.name not in ("name", *taken) and value != getattr(usual, part.name):
                 raise InputError(
-                    f"{self.section}.estimator.{setting.name} is {value} and {self.section}.estimator "
+                    f"{self.section}.estimator.{part.name} is {value} and {self.section}.estimator "
                     f"{kind}, which takes {', '.join(taken) or 'no such setting'}; leave it out"
                 )
         if estimator.form == "eg" and estimator.projection != usual.projection:
@@ -172,13 +143,13 @@ class LatentSettings:
             "noise": kind not in NOISY and self.noise != "none",
             "noise_scale": noise == "none",
         }
-        for setting in fields(self):
-            value = getattr(self, setting.name)
-            if unused.get(setting.name) and value != setting.default:
-                without = " without noise" if setting.name == "noise_scale" else ""
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if unused.get(part.name) and value != part.default:
+                without = " without noise" if part.name == "noise_scale" else ""
                 raise InputError(
-                    f"{self.section}.{setting.name} is {value} and {self.section}.estimator {kind}"
-                    f"{without}, which does not use it; expected {setting.default}"
+                    f"{self.section}.{part.name} is {value} and {self.section}.estimator {kind}"
+                    f"{without}, which does not use it; expected {part.default}"
                 )
 
     def noise_name(self, kind: str) -> str:
@@ -227,44 +198,41 @@ class LatentSettings:
 
 @dataclass(frozen=True)
 class TreeSettings(LatentSettings):
-    """The trees of a model.
-
-    Attributes:
-        structure: of latent trees, "projective" or "nonprojective" (with the entropy relaxation).
-        scorer_size: size of every layer of the two perceptrons that score arcs.
-        scorer_layers: layers per perceptron.
-        distances: largest distance with a separate bias, None for no distance bias.
-        left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
-        step_bias: added to the initial bias for each word of an arc's length beyond the first;
-            negative values favour short arcs; 0 in the paper.
-        gcn_size: size of each GCN layer.
-        gcn_layers: number of GCN layers.
-        straight_through: discrete trees in the forward pass of training.
-        single_root: the root has one child.
-        root_arcs: treat arcs from the root as all others; if false they have score 0 and no noise,
-            and the layers above do not see them.
-    """
+    """The trees of a model."""
 
     trees: str = "latent"
-    structure: Literal["projective", "nonprojective"] = "projective"
-    scorer_size: int = 100
-    scorer_layers: int = 1
-    distances: int | None = 11
-    left_head_bias: float = 0.0
-    step_bias: float = 0.0
-    gcn_size: int = 100
-    gcn_layers: int = 1
-    straight_through: bool = False
-    single_root: bool = False
-    root_arcs: bool = True
+    structure: Literal["projective", "nonprojective"] = setting(
+        "projective",
+        'of latent trees, "projective" or "nonprojective" (with the entropy relaxation)',
+    )
+    scorer_size: int = setting(
+        100, "size of every layer of the two perceptrons that score arcs", SIZE
+    )
+    scorer_layers: int = setting(1, "layers per perceptron", SIZE)
+    distances: int | None = setting(
+        11, "largest distance with a separate bias, none for no distance bias", SIZE
+    )
+    left_head_bias: float = setting(
+        0.0, "initial bias of all arcs from a head on the left; 0 in the paper", "(-inf, inf)"
+    )
+    step_bias: float = setting(
+        0.0,
+        "added to the initial bias for each word of an arc's length beyond the first; "
+        "negative values favour short arcs; 0 in the paper",
+        "(-inf, inf)",
+    )
+    gcn_size: int = setting(100, "size of each GCN layer", SIZE)
+    gcn_layers: int = setting(1, "number of GCN layers", SIZE)
+    straight_through: bool = setting(False, "discrete trees in the forward pass of training")
+    single_root: bool = setting(False, "the root has one child")
+    root_arcs: bool = setting(
+        True,
+        "treat arcs from the root as all others; if false they have score 0 and no "
+        "noise, and the layers above do not see them",
+    )
 
     def __post_init__(self) -> None:
-        sizes = dict.fromkeys(("scorer_size", "scorer_layers", "gcn_size", "gcn_layers"), SIZE)
-        finite = dict.fromkeys(("left_head_bias", "step_bias"), "(-inf, inf)")
-        if self.distances is not None:
-            sizes["distances"] = SIZE
-        check_settings("model", self, **sizes, **finite)
-        for name in finite:
+        for name in ("left_head_bias", "step_bias"):
             if getattr(self, name) and self.distances is None:
                 raise InputError(
                     f"model.{name} is {getattr(self, name)} and model.distances none; expected a bias "
@@ -313,46 +281,28 @@ def for_batches(estimator: Estimator, size: int) -> Estimator:
 
 
 @dataclass(frozen=True)
-class TrainSettings:
-    """How to train.
+class TrainSettings(Settings):
+    """How to train."""
 
-    Attributes:
-        epochs: number of epochs.
-        updates: updates per epoch.
-        batch_size: examples per update.
-        learning_rate: of Adam.
-        schedule: "plateau" (the paper's) multiplies the learning rate by ``decay`` and returns to the
-            best model when dev has not improved for ``patience`` epochs; "cosine" lets the rate
-            fall to zero; "constant".
-        patience: epochs without improvement, for the plateau schedule.
-        decay: factor on the learning rate, for the plateau schedule.
-        clip: largest norm of the gradient.
-        average: decay of a running mean of the weights, for example 0.998; 0 for none. The mean is
-            then what is evaluated and saved.
-        threads: of torch on the CPU; 0 leaves it to torch.
-    """
+    section: ClassVar[str] = "train"
 
-    epochs: int = 100
-    updates: int = 100
-    batch_size: int = 64
-    learning_rate: float = 1e-4
-    schedule: Literal["plateau", "cosine", "constant"] = "plateau"
-    patience: int = 5
-    decay: float = 0.9
-    clip: float = 5.0
-    average: float = 0.0
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(
-            "train",
-            self,
-            epochs=f"[1, {2**31 - 1}]",
-            batch_size="[1, 1000000]",
-            learning_rate="(0, inf)",
-            patience=SIZE,
-            decay="(0, 1]",
-            clip="(0, inf)",
-            average="[0, 1)",
-            threads=f"[0, {MOST_THREADS}]",
-        )
+    epochs: int = setting(100, "number of epochs", f"[1, {2**31 - 1}]")
+    updates: int = setting(100, "updates per epoch")
+    batch_size: int = setting(64, "examples per update", "[1, 1000000]")
+    learning_rate: float = setting(1e-4, "of Adam", POSITIVE)
+    schedule: Literal["plateau", "cosine", "constant"] = setting(
+        "plateau",
+        '"plateau" (the paper\'s) multiplies the learning rate by decay and returns to '
+        'the best model when dev has not improved for patience epochs; "cosine" lets '
+        'the rate fall to zero; "constant"',
+    )
+    patience: int = setting(5, "epochs without improvement, for the plateau schedule", SIZE)
+    decay: float = setting(0.9, "factor on the learning rate, for the plateau schedule", "(0, 1]")
+    clip: float = setting(5.0, "largest norm of the gradient", POSITIVE)
+    average: float = setting(
+        0.0,
+        "decay of a running mean of the weights, for example 0.998; 0 for none. The "
+        "mean is then what is evaluated and saved",
+        "[0, 1)",
+    )
+    threads: int = setting(0, "of torch on the CPU; 0 leaves it to torch", f"[0, {MOST_THREADS}]")

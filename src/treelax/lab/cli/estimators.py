@@ -63,7 +63,8 @@ def compare(
 ) -> None:
     """Compare estimators; see HELP."""
     from treelax.apps.cli.commands import option_settings
-    from treelax.apps.tasks.text.commands import CORPUS, VECTORS
+    from treelax.apps.tasks.commands import VECTORS
+    from treelax.apps.tasks.text.commands import CORPUS
     from treelax.lab.analysis.estimators import Study, check_rows
 
     given = {CORPUS.parameter: source, VECTORS.parameter: vectors}

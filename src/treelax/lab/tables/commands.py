@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from treelax.apps.tasks.commands import Option
+from treelax.apps.tasks.commands import VECTORS, Option
 from treelax.apps.tasks.parsing.commands import OPTIONS, SIZES
-from treelax.apps.tasks.text.commands import CORPUS, VECTORS, corpus_help
+from treelax.apps.tasks.text.commands import CORPUS, corpus_help
 
 
 class TableCommand(NamedTuple):

@@ -8,8 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from treelax.apps.data.text.readers_corpora import CORPORA
+from treelax.apps.tasks.sentences.origins import SPLITS
 from treelax.apps.tasks.text.config import SPLIT, TextConfig
-from treelax.apps.tasks.text.origins import SPLITS
 from treelax.apps.tasks.text.presets import PRESETS, TUNED
 from treelax.lab.tables.paper import Column, PaperTable, Record
 

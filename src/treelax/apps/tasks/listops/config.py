@@ -11,105 +11,86 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from treelax.apps.tasks.listops.model import ModelConfig
-from treelax.apps.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, check_settings
-from treelax.errors import InputError
+from treelax.apps.tasks.settings import TrainSettings
+from treelax.apps.training.settings import NOT_NEGATIVE, SEED, SIZE, Settings, setting
 from treelax.ops.checks import one_of
 
 FILES = ("data.folder",)  # settings that name files: what is in them counts
 
 
 @dataclass(frozen=True)
-class DataConfig:
-    """Which expressions to train on.
+class DataConfig(Settings):
+    """Which expressions to train on."""
 
-    Attributes:
-        folder: with ``train.tsv``, ``dev.tsv`` and ``test.tsv``; None to generate the expressions. A
-            relative one is kept as an absolute one, so that it is found from anywhere later.
-        variant: of the generator, "original" or "paulus".
-        train: number of training expressions to generate.
-        dev: number of them to choose the best model by.
-        test: number of them for the figures at the end.
-        min_length: shortest expression in tokens.
-        max_length: longest expression in tokens.
-        seed: of the generator; runs with different seeds share the data.
-    """
+    section: ClassVar[str] = "data"
 
-    folder: str | None = None
-    variant: Literal["original", "paulus"] = "original"
-    train: int = 90_000
-    dev: int = 1_000
-    test: int = 10_000
-    min_length: int = 1
-    max_length: int = 100
-    seed: int = 0
+    folder: str | None = setting(
+        None,
+        "with train.tsv, dev.tsv and test.tsv; none to generate the expressions. A "
+        "relative one is kept as an absolute one, so that it is found from anywhere "
+        "later",
+    )
+    variant: Literal["original", "paulus"] = setting(
+        "original", 'of the generator, "original" or "paulus"'
+    )
+    train: int = setting(90_000, "number of training expressions to generate", SIZE)
+    dev: int = setting(1_000, "number of them to choose the best model by", SIZE)
+    test: int = setting(10_000, "number of them for the figures at the end", SIZE)
+    min_length: int = setting(1, "shortest expression in tokens", SIZE)
+    max_length: int = setting(100, "longest expression in tokens")
+    seed: int = setting(0, "of the generator; runs with different seeds share the data", SEED)
 
     def __post_init__(self) -> None:
-        check_settings(
-            "data",
-            self,
-            **dict.fromkeys(("train", "dev", "test", "min_length"), SIZE),
-            max_length=f"[{max(4, self.min_length)}, inf)",
-            seed=f"[0, {LARGEST_SEED}]",
-        )
+        super().__post_init__()
+        self.check_range("max_length", f"[{max(4, self.min_length)}, inf)")
         if self.folder is not None:  # the class is frozen for its users, not for itself
             object.__setattr__(self, "folder", str(Path(self.folder).absolute()))
 
 
 @dataclass(frozen=True)
 class TrainConfig(TrainSettings):
-    """How to train.
+    """How to train."""
 
-    Attributes:
-        composer_rate: factor of the learning rate for GCN and tagger.
-        improve_on: what an epoch's dev score has to exceed for "plateau", the "best" score so far or
-            that of the "previous" epoch.
-        dev_trees: which trees the dev score reads, "discrete" ones or those of "training", without
-            noise: soft ones unless training is straight-through.
-        loss: tokens that carry loss, "operators" or "all" (others have valency 0).
-        balance: weigh each tag by one over its frequency in the training data.
-        short_epochs: epochs at the start with expressions of at most 100 tokens; as many follow with
-            at most 200, 400, 800 and so on, which draw tokens, not expressions, equally often, and
-            sort them by length. With 0, all epochs draw all expressions equally often.
-    """
-
-    composer_rate: float = 1.0
-    improve_on: Literal["best", "previous"] = "best"
-    dev_trees: Literal["discrete", "training"] = "discrete"
-    loss: Literal["operators", "all"] = "operators"
-    balance: bool = False
-    short_epochs: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(
-            "train", self, updates=SIZE, composer_rate="[0, inf)", short_epochs="[0, inf)"
-        )
+    composer_rate: float = setting(
+        1.0, "factor of the learning rate for GCN and tagger", NOT_NEGATIVE
+    )
+    improve_on: Literal["best", "previous"] = setting(
+        "best",
+        'what an epoch\'s dev score has to exceed for "plateau", the "best" score so far'
+        ' or that of the "previous" epoch',
+    )
+    dev_trees: Literal["discrete", "training"] = setting(
+        "discrete",
+        'which trees the dev score reads, "discrete" ones or those of "training", '
+        "without noise: soft ones unless training is straight-through",
+    )
+    loss: Literal["operators", "all"] = setting(
+        "operators", 'tokens that carry loss, "operators" or "all" (others have valency 0)'
+    )
+    balance: bool = setting(False, "weigh each tag by one over its frequency in the training data")
+    short_epochs: int = setting(
+        0,
+        "epochs at the start with expressions of at most 100 tokens; as many follow "
+        "with at most 200, 400, 800 and so on, which draw tokens, not expressions, "
+        "equally often, and sort them by length. With 0, all epochs draw all "
+        "expressions equally often",
+        NOT_NEGATIVE,
+    )
+    updates: int = setting(100, interval=SIZE)
 
 
 @dataclass(frozen=True)
-class ListOpsConfig:
-    """Everything that determines a run.
+class ListOpsConfig(Settings):
+    """Everything that determines a run."""
 
-    Attributes:
-        preset: the preset that it started from.
-        seed: of initial weights, batches and noise.
-        data: which expressions.
-        model: its kind and sizes.
-        train: how.
-    """
-
-    preset: str = "paper-mc"
-    seed: int = 0
+    preset: str = setting("paper-mc", "the preset that it started from")
+    seed: int = setting(0, "of initial weights, batches and noise", SEED)
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed <= LARGEST_SEED:
-            raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
 
 
 def paper(**model: Any) -> ListOpsConfig:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from treelax.apps.data.listops import VOCABULARY, EncodedListOps
-from treelax.apps.tasks.settings import SIZE, TreeSettings, check_settings
+from treelax.apps.tasks.settings import TreeSettings
+from treelax.apps.training.settings import SIZE, setting
 from treelax.nn import MLP, BiLSTM, Root, TreeGCN
 from treelax.nn.mlp import linear
 from treelax.trees import heads_to_tree
@@ -18,30 +19,19 @@ from treelax.trees import heads_to_tree
 
 @dataclass(frozen=True)
 class ModelConfig(TreeSettings):
-    """Sizes and kind of the tagger; the defaults are the paper's (appendix A.1).
+    """Sizes and kind of the tagger; the defaults are the paper's (appendix A.1)."""
 
-    Attributes:
-        embedding_size: size of the token embeddings.
-        encoder_size: size of each direction of the BiLSTM.
-        encoder_stacks: stacked BiLSTMs.
-        tagger_size: size of the tagger's hidden layer.
-        max_valency: tags are valencies 0 (not an operator) to this.
-        trees: "latent" projective trees, "heads" chosen without a tree constraint, "gold" trees or
-            a left-to-right "chain".
-    """
-
-    embedding_size: int = 100
-    encoder_size: int = 100
-    encoder_stacks: int = 2
+    embedding_size: int = setting(100, "size of the token embeddings", SIZE)
+    encoder_size: int = setting(100, "size of each direction of the BiLSTM", SIZE)
+    encoder_stacks: int = setting(2, "stacked BiLSTMs", SIZE)
     scorer_layers: int = 2
-    tagger_size: int = 100
-    max_valency: int = 5
-    trees: Literal["latent", "heads", "gold", "chain"] = "latent"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        sizes = ("embedding_size", "encoder_size", "encoder_stacks", "tagger_size", "max_valency")
-        check_settings("model", self, **dict.fromkeys(sizes, SIZE))
+    tagger_size: int = setting(100, "size of the tagger's hidden layer", SIZE)
+    max_valency: int = setting(5, "tags are valencies 0 (not an operator) to this", SIZE)
+    trees: Literal["latent", "heads", "gold", "chain"] = setting(
+        "latent",
+        '"latent" projective trees, "heads" chosen without a tree constraint, "gold" '
+        'trees or a left-to-right "chain"',
+    )
 
 
 class Parser(nn.Module):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treelax.apps.tasks.commands import Option, TrainCommand
-from treelax.apps.tasks.text.commands import FILE_OPTIONS, RUN_HELP, VECTORS
+from treelax.apps.tasks.commands import (
+    FILE_OPTIONS,
+    RUN_HELP,
+    VECTORS,
+    Option,
+    TrainCommand,
+)
 
 HELP = f"""Train a dependency parser on treebanks in CoNLL-U.
 

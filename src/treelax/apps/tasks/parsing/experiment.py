@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,8 +22,8 @@ from treelax.apps.tasks.parsing.lexicon import Lexicon, universal
 from treelax.apps.tasks.parsing.model import ParserModel
 from treelax.apps.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
 from treelax.apps.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
+from treelax.apps.tasks.sentences.subwords import SubwordTable
 from treelax.apps.tasks.settings import for_batches
-from treelax.apps.tasks.text.subwords import SubwordTable
 from treelax.errors import InputError, counted, short
 from treelax.nn.modes import evaluating
 from treelax.trees import is_projective
@@ -138,6 +139,7 @@ class ParserExperiment:
         model: ModelConfig | None = None,
     ) -> None:
         self.config, self.data, self.device = config, data, device
+        self.labels = data.lexicon.labels
         lexicon, words = data.lexicon, data.vocabulary
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
@@ -187,6 +189,10 @@ class ParserExperiment:
                 subwords.check_length(read, f"{file}, line {sentence.line}")
         for sentence in self.data.unlabelled:
             subwords.check_length(sentence.words, f"unlabelled: {short(sentence.text)}")
+
+    def save_words(self, file: Path) -> None:
+        """Save what the parser knows of words."""
+        self.data.lexicon.save(file)
 
     @property
     def updates(self) -> int:

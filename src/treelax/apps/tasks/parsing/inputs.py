@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import torch
 
-from treelax.apps.data.conllu import Sentence, read_conllu
-from treelax.apps.data.input_files import one_file
-from treelax.apps.data.text.records import MAX_WORDS, TOO_LONG, Report
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.text.records import CheckOptions
 from treelax.apps.data.text.tokenizer import written_words
 from treelax.apps.tasks.base import Example, Examples, Source
 from treelax.apps.tasks.parsing.alignment import characters, surface_tokens
 from treelax.apps.tasks.parsing.config import ParserConfig
-from treelax.apps.tasks.parsing.treebank import CONLLU, check_tree, read_treebank, too_long
-from treelax.apps.tasks.text.inputs import SPLITS, STREAM
-from treelax.apps.tasks.text.inputs import read_examples as read_texts
-from treelax.apps.tasks.text.origins import Origin, find_again
+from treelax.apps.tasks.parsing.treebank import check_tree, read_treebank
+from treelax.apps.tasks.sentences.inputs import ReadOptions, is_treebank, treebank_examples
+from treelax.apps.tasks.sentences.inputs import read_examples as read_texts
+from treelax.apps.tasks.sentences.origins import SPLITS, Origin, find_again
 from treelax.errors import DataError, InputError, NoTreeError, short
 from treelax.ops.checks import one_of
 from treelax.structures import Structure
@@ -28,42 +26,31 @@ from treelax.trees import constrain
 
 def read_examples(config: ParserConfig, structure: Structure, source: Source) -> Examples:
     """The sentences that a user names, read as they are asked for."""
-    file = source.file
-    is_treebank = file is not None and source.form == "conllu"
-    if file not in (None, STREAM) and source.form is None:
-        is_treebank = one_file(str(file), preferred=(CONLLU,)).suffix == CONLLU
-    if not is_treebank:
+    if not is_treebank(source):
         if source.keep or source.scored:
-            problem = f"{'--keep' if source.keep else '--data'}: {file or 'TEXT'} has no heads"
+            problem = (
+                f"{'--keep' if source.keep else '--data'}: {source.file or 'TEXT'} has no heads"
+            )
             raise InputError(f"{problem}; expected a CoNLL-U file")
-        return read_texts(config.data.sentences, source, written_words)
-    file = str(file)
-    name = one_file(file, preferred=(CONLLU,)).name
-    option = "--max-length N" if source.scored else "--unusable drop" * source.keep_empty
-    checks: Any = {"unusable": source.unusable or "error", "advice": option}
-    report = Report(source=name, checks=checks)
+        return read_texts(ReadOptions(), source, written_words)
 
-    def rows() -> Iterator[Example]:
-        whole = source.gold or source.scored
-        for sentence in read_conllu(file, require_heads=whole, partial=not whole):
-            if len(sentence) > MAX_WORDS:
-                report.refuse(TOO_LONG, sentence.line, too_long(sentence))
-                continue
-            if source.scored:
-                check_tree(sentence, name, single_root=config.model.single_root)
-            if source.keep:
-                check_known(sentence, structure, name)
-            elif sentence.heads is not None and -1 in sentence.heads:
-                sentence = replace(sentence, heads=None)
-            report.kept += 1
-            yield _cut_anew(sentence, name) if source.raw else _example(sentence)
-        if not report.kept:
-            raise DataError(f"{name}: received nothing; expected at least one sentence")
+    def example(sentence: Sentence, name: str) -> Example:
+        if source.scored:
+            check_tree(sentence, name, single_root=config.model.single_root)
+        if source.keep:
+            check_known(sentence, structure, name)
+        elif sentence.heads is not None and -1 in sentence.heads:
+            sentence = replace(sentence, heads=None)
+        return _retokenised(sentence, name) if source.raw else _example(sentence)
 
-    return Examples(file, rows(), report.lines)
+    advice = "--max-length N" if source.scored else "--unusable drop" * source.keep_empty
+    checks: CheckOptions = {"unusable": source.unusable or "error", "advice": advice}  # type: ignore[typeddict-item]
+    whole = source.gold or source.scored
+    file = str(source.file)
+    return treebank_examples(file, example, checks, require_heads=whole, partial=not whole)
 
 
-def _cut_anew(sentence: Sentence, file: str) -> Example:
+def _retokenised(sentence: Sentence, file: str) -> Example:
     """The text of a sentence in words of our tokenizer, with the sentence next to it."""
     text, tokens = sentence.metadata.get("text", ""), surface_tokens(sentence)
     if characters(text) != characters("".join(form for form, _ in tokens)):

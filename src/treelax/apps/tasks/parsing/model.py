@@ -14,8 +14,8 @@ from treelax.apps.tasks.parsing.config import ModelConfig
 from treelax.apps.tasks.parsing.decoders import Decoder
 from treelax.apps.tasks.parsing.lexicon import FIRST_CHARACTER, UNKNOWN, Forms, Lexicon
 from treelax.apps.tasks.parsing.treebank import Batch, EncodedTreebank
-from treelax.apps.tasks.text.subwords import SubwordTable, whole_words
-from treelax.apps.tasks.text.transformer import load_transformer
+from treelax.apps.tasks.sentences.subwords import SubwordTable, whole_words
+from treelax.apps.tasks.sentences.transformer import load_transformer
 from treelax.distributions import StructureDistribution
 from treelax.estimators import Relaxed
 from treelax.nn import BiaffineScorer, BiLSTM, LatentTree, Root

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import chain, islice
-from pathlib import Path
-from typing import Any, Unpack
+from itertools import chain
+from pathlib import Path, PurePath
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from treelax.apps.data.batching import length_batches
 from treelax.apps.data.conllu import Sentence, heads_tensor
 from treelax.apps.data.text.tokenizer import written_words
 from treelax.apps.tasks.base import (
@@ -21,11 +21,9 @@ from treelax.apps.tasks.base import (
     Example,
     Examples,
     Prediction,
-    PredictOptions,
     Progress,
     Source,
     Text,
-    TrainedParser,
 )
 from treelax.apps.tasks.parsing.config import ParserConfig
 from treelax.apps.tasks.parsing.evaluation import ParsingFigures
@@ -34,26 +32,28 @@ from treelax.apps.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.apps.tasks.parsing.model import ParserModel
 from treelax.apps.tasks.parsing.packed import Packed, load_packed, save_packed
 from treelax.apps.tasks.parsing.treebank import Batch, EncodedTreebank, as_read, encode_words
-from treelax.apps.tasks.text.new_words import GROWING, add_words, vector_files
-from treelax.apps.tasks.text.origins import Origin, read_origins, trained_with
-from treelax.apps.tasks.text.pretrained import WINDOW, text_words, unknown_note
-from treelax.apps.tasks.text.transformer import COPY, own_copy
+from treelax.apps.tasks.sentences.inputs import text_words
+from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
+from treelax.apps.tasks.sentences.task import WORDS
+from treelax.apps.tasks.sentences.trained import GROWING, SentenceParser, Texts
+from treelax.apps.tasks.sentences.trained import Batch as PredictBatch
+from treelax.apps.tasks.sentences.transformer import COPY, with_own_copy
+from treelax.apps.tasks.sentences.word_vectors import WordVectors
 from treelax.apps.training.checkpoint import load_checkpoint, misfit
 from treelax.apps.training.config import from_table
 from treelax.apps.training.run import Run, best_model
-from treelax.errors import InputError, TreelaxError, short
+from treelax.errors import InputError, TreelaxError
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
 from treelax.trees import constrain
 
-WORDS = "words.safetensors"  # in the folder of a run
 
-
-class DependencyParser(TrainedParser):
+class DependencyParser(SentenceParser):
     """A parser with everything it needs to parse new texts."""
 
     task = "parser"
     is_tagger, keeps_heads = False, True
+    cut = staticmethod(written_words)
     labels = ()
     trees = "treebank"
     sample = ("The old cat watched a small bird .",)
@@ -65,60 +65,46 @@ class DependencyParser(TrainedParser):
         config: ParserConfig,
         name: str,
         *,
-        vectors: Sequence[Path] | None = None,
         origins: Mapping[str, Origin] | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.lexicon, self.config, self.name = model, lexicon, config, name
         self.tree: LatentTree = model.tree
-        self.settings = config.data.sentences
         self.about = about
         self.takes_vectors = lexicon.vectors is not None and about is None
-        self.vector_files = vector_files(vectors, self.settings, name)
         self.origins = origins or {}
-        self._not_found: set[str] = set()  # in the files of vectors
+        self.most_arcs = model.most_arcs
+        if lexicon.vectors is not None and model.words.given is not None and about is None:
+            names = [PurePath(file).name for file in config.data.vector_files]
+            self.word_vectors = WordVectors(lexicon.vectors, model.words.given, names, model=name)
         self._last: tuple[Any, Tensor] | None = None
 
-    def stream(
-        self,
-        texts: Iterable[Any],
-        *,
-        soft: bool = False,
-        scores: bool = False,
-        batch_size: int = 64,
-        tokens: bool | None = None,
-        keep: bool = False,
-    ) -> Iterator[Prediction]:
-        """Parse any number of texts; see `treelax.apps.tasks.base.TrainedParser.stream`.
+    def _check(self, texts: Texts, where: str) -> None:
+        """Refuse a sentence that is too long for a transformer, or without the tags that are read."""
+        [text] = texts
+        if len(text):
+            sentence = self._sentence(text, where)
+            if self.model.words.subwords is not None:
+                self.model.words.subwords.check_length(as_read(sentence, self.lexicon), where)
 
-        With ``soft``, the tree is the one whose arcs have the highest summed probability.
+    def _alone(self) -> AbstractContextManager[Any]:
+        return GROWING if self.model.words.subwords is not None else super()._alone()
+
+    def _predictor(self, examples: Sequence[Texts], **options: Any) -> PredictBatch:
+        """See `treelax.apps.tasks.base.TrainedParser.stream`; ``keep`` keeps the heads of sentences, -1
+        where unknown, and their labels.
         """
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; expected at least 1")
-        if isinstance(texts, str):
-            raise InputError(f"texts: received {short(texts)}; expected a list of texts")
-        sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
-        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": batch_size}
-        while window := list(islice(sentences, WINDOW * batch_size)):
-            self.look_up(word for s in window if s is not None for word in s.words)
-            done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
-            where = [i for i, s in enumerate(window) if s is not None]
-            given = [s for s in window if s is not None]
-            encoded = self._encoded(given)
-            with evaluating(self.model):
-                for places in length_batches(list(map(len, given)), **bounds):
-                    chosen = [given[i] for i in places]
-                    batch = self._batch(encoded, places, max(map(len, chosen)))
-                    predictions = self._parsed(chosen, batch, soft, scores, keep)
-                    for place, prediction in zip(places, predictions, strict=True):
-                        done[where[place]] = prediction
-            yield from done
+        given = {i: self._sentence(text, "text") for i, (text,) in enumerate(examples) if len(text)}
+        encoded, rows = self._encoded(list(given.values())), {i: row for row, i in enumerate(given)}
 
-    def predict(
-        self, texts: Iterable[Any], *, keep: bool = False, **options: Unpack[PredictOptions]
-    ) -> list[Prediction]:
-        """Parse texts; ``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
-        return list(self.stream(texts, keep=keep, **options))
+        def predicted(places: Sequence[int]) -> list[Prediction]:
+            sentences = [given[place] for place in places]
+            longest = max(map(len, sentences))
+            with evaluating(self.model):
+                batch = self._batch(encoded, [rows[place] for place in places], longest)
+                return self._parsed(sentences, batch, **options)
+
+        return predicted
 
     @torch.no_grad()
     def _parsed(
@@ -127,7 +113,7 @@ class DependencyParser(TrainedParser):
         encoded: tuple[Batch, Forms],
         soft: bool,
         scores: bool,
-        keep: bool,
+        keep: bool = False,
     ) -> list[Prediction]:
         batch, forms = encoded
         vertices = self.model.vertices(batch, forms)
@@ -164,13 +150,6 @@ class DependencyParser(TrainedParser):
             forms, words = encode_words(sentences, *given)
         return words.to(self._device), forms.to(self._device)
 
-    def check(self, example: Example, where: str) -> None:
-        """Refuse a sentence that is too long for a transformer."""
-        if self.model.words.subwords is not None and example.words[0]:
-            read = as_read(Sentence(tuple(example.words[0])), self.lexicon)
-            with GROWING:
-                self.model.words.subwords.check_length(read, where)
-
     def _batch(
         self, encoded: tuple[EncodedTreebank, Forms], places: Sequence[int], longest: int
     ) -> tuple[Batch, Forms]:
@@ -183,11 +162,8 @@ class DependencyParser(TrainedParser):
         filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
         return heads_tensor(filled)[0].to(self._device)
 
-    def _sentence(self, text: Any, where: str, tokens: bool | None) -> Sentence | None:
-        words = text_words(text, where, bool(tokens), written_words)
-        if not len(words):
-            return None
-        sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
+    def _sentence(self, text: Text, where: str) -> Sentence:
+        sentence = text if isinstance(text, Sentence) else Sentence(tuple(text))
         tags = self.config.data.tags
         if tags != "none" and set(tags_of(sentence, tags)) == {"_"}:
             raise InputError(
@@ -195,10 +171,6 @@ class DependencyParser(TrainedParser):
                 "a CoNLL-U file with them"
             )
         return sentence
-
-    def words(self, text: str) -> tuple[str, ...]:
-        """A text as words, cut as the Penn Treebank does."""
-        return tuple(written_words(" ".join(text.split())))
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
@@ -212,24 +184,12 @@ class DependencyParser(TrainedParser):
             )
         return own_examples(self.config, self.origins, split, limit=limit)
 
-    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
-        """Look up new words in the files that the parser was loaded with, and keep their vectors."""
-        vectors, given = self.lexicon.vectors, self.model.words.given
-        if not self.vector_files or vectors is None or given is None:
-            return 0, 0
-        where = (self.vector_files, self.settings, self.name)
-        return add_words(words, vectors, given, self._not_found, *where)
+    def _has_vector(self, word: str) -> bool:
+        return bool(self.lexicon.vector_row(self.lexicon.usual(word)))
 
-    def unknown_words(self, words: Collection[str]) -> str | None:
-        """A note on the option that would look them up."""
-        if not self.takes_vectors or self.lexicon.vectors is None or self.vector_files:
-            return None
-        unknown = sum(not self.lexicon.vector_row(self.lexicon.usual(word)) for word in set(words))
-        return unknown_note(unknown, len(set(words)), "have no vector", self.settings.vectors)
-
-    def trained_with(self, file: Path) -> str | None:
-        """What a file was to the training."""
-        return trained_with(file, self.origins, self.config.data.files)
+    def training_files(self) -> Iterable[TrainingFile]:
+        """The files that its config names."""
+        return self.config.data.training_files
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
@@ -271,9 +231,7 @@ class DependencyParser(TrainedParser):
     @torch.no_grad()
     def arc_scores(self, text: Text) -> Tensor:
         """The scores of the arcs of one text; of labelled trees, summed over labels."""
-        words = text if isinstance(text, Sentence) else list(text)
-        sentence = self._sentence(words, "text", True)
-        assert sentence is not None
+        sentence = self._sentence(text_words(text, "text", True), "text")
         with evaluating(self.model):
             lengths = torch.tensor([len(sentence)], device=self._device)
             return self.model.trees(self._vertices(sentence), lengths).scores[0].float().cpu()
@@ -296,8 +254,7 @@ class DependencyParser(TrainedParser):
 
         ``prediction`` is that of `stream` for the text, with scores and the same ``keep``.
         """
-        sentence = self._sentence(text, "text", True)
-        assert sentence is not None
+        sentence = self._sentence(text_words(text, "text", True), "text")
         assert prediction.scores is not None
         best = self.tree.structure(prediction.scores[0]).top_k(count)
         heads = best.trees[..., 1:].argmax(-2)
@@ -363,14 +320,22 @@ def load(
     try:
         # files may have moved since, which the run's config records
         trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
-        copy = own_copy(trained.model.pretrained, path)
         with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
-            model = ParserModel(replace(trained.model, pretrained=copy), lexicon)
+            model = ParserModel(with_own_copy(trained.model, path), lexicon)
         model.load_state_dict(saved.tensors)
     except (InputError, RuntimeError) as error:
         if (path / COPY).exists() and isinstance(error, TreelaxError):
             raise  # of the transformer
         raise misfit(file, error) from error
-    config, origins = Run.open(path).config(ParserConfig), read_origins(path)
-    model.eval().to(device)
-    return DependencyParser(model, lexicon, config, name, vectors=vectors, origins=origins)
+    config = Run.open(path).config(ParserConfig)
+    parser = DependencyParser(
+        model.eval().to(device), lexicon, config, name, origins=read_origins(path)
+    )
+    if parser.word_vectors is not None:
+        parser.word_vectors.use_files(vectors)
+    elif vectors:
+        raise InputError(
+            f"vectors: received {vectors[0]}, and {name} learned its word vectors from random ones; "
+            "expected none"
+        )
+    return parser

@@ -2,107 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-import torch
 
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.tensor_files import fingerprint
-from treelax.apps.table import Cell, Table
+from treelax.apps.table import Cell
 from treelax.apps.tasks.base import Example, Heads, Progress
 from treelax.apps.tasks.parsing.config import FILES, ParserConfig
 from treelax.apps.tasks.parsing.evaluation import HEADINGS, KEYS, ParsingFigures
-from treelax.apps.tasks.parsing.experiment import ParserExperiment, load_treebanks
-from treelax.apps.tasks.parsing.parser import WORDS, DependencyParser
+from treelax.apps.tasks.parsing.experiment import ParserExperiment, Treebanks, load_treebanks
+from treelax.apps.tasks.parsing.parser import DependencyParser
 from treelax.apps.tasks.parsing.presets import ALL_PRESETS
-from treelax.apps.tasks.task import Task
-from treelax.apps.tasks.text.origins import (
-    origins_of,
-    refuse_other_data,
-    write_origins,
-)
-from treelax.apps.tasks.text.transformer import COPY, check_folder, copy_folder, own_copy
-from treelax.apps.training.experiment import Experiment
+from treelax.apps.tasks.sentences.origins import TrainingFile, origins_of
+from treelax.apps.tasks.sentences.task import SentenceTask
 from treelax.apps.training.loop import Training
-from treelax.apps.training.results import NUMBER, Kinds, device_name, expect
-from treelax.apps.training.run import CONFIG, Run
-from treelax.errors import counted
-from treelax.ops.checks import one_of
 
-KINDS: Kinds = {
-    **dict.fromkeys(("preset", "device"), str),
-    **dict.fromkeys(("seed", "training_sentences", "parameters", "best_epoch", "epochs"), int),
-    "seconds": NUMBER,
-    "splits": dict,
-}
 DRAWN, DRAWN_LENGTHS = 2, range(5, 13)  # sentences to draw, and their words
 
 
-class Parsing(Task):
+class Parsing(SentenceTask):
     """Dependency parsing."""
 
     name = "parser"
     title = "dependency parsing"
     config_type = ParserConfig
+    experiment_type = ParserExperiment
+    presets_by_name = ALL_PRESETS
     files = FILES
     unchecked = tuple(FILES - {f"data.{split}" for split in ("train", "dev", "test")})
-
-    def preset(self, name: str) -> ParserConfig:
-        one_of("preset", name, tuple(ALL_PRESETS))
-        return ALL_PRESETS[name][0]
-
-    def presets(self, name: str) -> Mapping[str, str]:
-        return {preset: text for preset, (_, text) in ALL_PRESETS.items()}
+    unit = "sentences"
+    kinds = {"training_sentences": int}  # noqa: RUF012
 
     def check_data(
         self, configs: Sequence[ParserConfig], progress: Callable[[int, str], None]
     ) -> list[str]:
-        for folder in dict.fromkeys(config.model.pretrained for config in configs):
-            if folder is not None:
-                check_folder(folder)
-        distinct = {config.data.files: config for config in configs}.values()
+        self.check_transformers(configs)
+        distinct = {tuple(self.training_files(config)): config for config in configs}.values()
         for config in distinct:
             load_treebanks(config, progress)
         return [data_sum(config) for config in distinct]
 
-    def experiment(
-        self,
-        config: ParserConfig,
-        device: torch.device,
-        folder: Path,
-        tell: Callable[[str], None],
-        progress: Callable[[int, str], None],
-    ) -> ParserExperiment:
-        model = replace(config.model, pretrained=own_copy(config.model.pretrained, folder))
-        if model.pretrained is not None:  # checked now, not when all sentences have been read
-            check_folder(model.pretrained)
-        if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
-            refuse_other_data(folder, config.data.files)
-        data = load_treebanks(config, progress)
-        for note in data.notes:
-            tell(note)
-        return ParserExperiment(config, data, device, model=model)
+    def load(self, config: ParserConfig, progress: Callable[[int, str], None]) -> Treebanks:
+        return load_treebanks(config, progress)
 
-    def prepare(self, run: Run, experiment: Experiment) -> None:
-        if experiment.config.model.pretrained is not None:
-            copy_folder(experiment.config.model.pretrained, run.path / COPY)
+    def training_files(self, config: ParserConfig) -> Iterable[TrainingFile]:
+        return config.data.training_files
 
-    def begin(self, run: Run, training: Training) -> None:
-        experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
-        experiment.data.lexicon.save(run.path / WORDS)
-        write_origins(run.path, experiment.config.data.files)
+    def notes(self, data: Treebanks) -> Iterable[str]:
+        return data.notes
 
-    def headline(self, experiment: ParserExperiment) -> str:  # type: ignore[override]
-        data = experiment.data
-        sizes = ", ".join(f"{name} {len(split):,}" for name, split in data.splits.items())
-        return (
-            f"{sizes} sentences, {counted(len(data.lexicon.labels), 'label')}, "
-            f"{counted(experiment.config.train.epochs, 'epoch')} of "
-            f"{counted(experiment.updates, 'update')}"
-        )
+    def sizes(self, experiment: ParserExperiment) -> Mapping[str, str]:
+        return {name: f"{len(split):,}" for name, split in experiment.data.splits.items()}
 
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"UAS {dev['uas']:.2f} LAS {dev['las']:.2f}"
@@ -110,27 +61,20 @@ class Parsing(Task):
     def test_size(self, experiment: ParserExperiment) -> int:  # type: ignore[override]
         return sum(len(s) for split in _tested(experiment).values() for s in split)
 
-    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
+    def figures(self, training: Training, progress: Progress | None) -> dict[str, Any]:
         experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
         parser, done, splits = _parser(experiment), 0, {}
         for name, sentences in _tested(experiment).items():
 
-            def tell(words: int, before: int = done) -> None:
+            def advance(words: int, earlier: int = done) -> None:
                 if progress is not None:
-                    progress(before + words)
+                    progress(earlier + words)
 
             examples = [Example((sentence,)) for sentence in sentences]
-            splits[name] = parser.evaluate(examples, progress=tell).record()
+            splits[name] = parser.evaluate(examples, progress=advance).record()
             done += splits[name]["words"]
         return {
-            "preset": experiment.config.preset,
-            "seed": experiment.config.seed,
             "training_sentences": experiment.labelled,
-            "parameters": sum(p.numel() for p in experiment.model.parameters()),
-            "best_epoch": training.best_epoch,
-            "epochs": training.epochs,
-            "seconds": training.seconds,
-            "device": device_name(experiment.device),
             "data": data_sum(experiment.config),
             "splits": splits,
         }
@@ -142,11 +86,8 @@ class Parsing(Task):
         predictions = zip(chosen, _parser(experiment).predict(chosen), strict=True)
         return [(s.words, p.heads[0], s.heads) for s, p in predictions if p.heads and s.heads]
 
-    def check_result(self, record: dict[str, Any]) -> None:
-        expect(record, KINDS)
-        expect(record["splits"], {"dev": dict})
-        for figures in record["splits"].values():
-            ParsingFigures(**figures).tables("")
+    def check_figures(self, figures: dict[str, Any]) -> None:
+        ParsingFigures(**figures).tables("")
 
     def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
         return [
@@ -160,10 +101,6 @@ class Parsing(Task):
             for split, figures in record["splits"].items()
         ]
 
-    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
-        rows = self.summary(record)
-        return [Table(list(rows[0]), [list(row.values()) for row in rows])]
-
 
 def _tested(experiment: ParserExperiment) -> dict[str, list[Sentence]]:
     return {name: split for name, split in experiment.data.splits.items() if name != "train"}
@@ -176,7 +113,7 @@ def _parser(experiment: ParserExperiment) -> DependencyParser:
 
 def data_sum(config: ParserConfig) -> str:
     """Hash of the content of the treebanks of a config."""
-    origins = origins_of(config.data.files)
+    origins = origins_of(config.data.training_files)
     return fingerprint({name: origin.sha256 for name, origin in origins.items()}, ())
 
 

@@ -15,10 +15,9 @@ from treelax.apps.data.input_files import one_file
 from treelax.apps.data.text.records import MAX_WORDS
 from treelax.apps.data.text.vocabulary import WordTable
 from treelax.apps.tasks.parsing.lexicon import Forms, Lexicon, tags_of
+from treelax.apps.tasks.sentences.inputs import CONLLU, too_long
 from treelax.errors import DataError
 from treelax.trees import is_tree
-
-CONLLU = ".conllu"
 
 
 def read_treebank(path: str, *, single_root: bool, any_length: bool = False) -> Iterator[Sentence]:
@@ -55,11 +54,6 @@ def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
             "received head 0 for a second word; expected one root, or a parser trained with --set "
             "model.single_root=false",
         )
-
-
-def too_long(sentence: Sentence) -> str:
-    """What to say of a sentence that takes too much memory."""
-    return f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
 
 
 def _on_cycle(heads: Sequence[int]) -> int:

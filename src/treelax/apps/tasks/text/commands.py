@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treelax.apps.tasks.commands import Option, TrainCommand
+from treelax.apps.tasks.commands import (
+    FILE_OPTIONS,
+    RUN_HELP,
+    VECTORS,
+    Option,
+    TrainCommand,
+)
 
-RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
-words.safetensors, tensorboard/, and test.json when it has finished. A killed
-run continues with --resume; a finished run trains further with --resume and
-more epochs (--set train.epochs=60)."""
 CLASSIFY_HELP = f"""Train a text classifier with latent trees on your own files.
 
 Files are TSV or CSV with a header, or JSON lines; they may be compressed.
@@ -65,18 +67,6 @@ CORPORA = {
     "multinli": ("MultiNLI", "multinli_1.0.zip", "tree-2"),
     "sst": ("the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "tree"),
 }
-FILE_OPTIONS = (
-    Option("--train", "data.train", Path, "Training data."),
-    Option("--dev", "data.dev", Path, "Dev data, to select the best model."),
-    Option("--test", "data.test", Path, "Test data."),
-)
-VECTORS = Option(
-    "--vectors",
-    "data.vectors",
-    list[Path],
-    "Word vectors: GloVe or word2vec text, may be zipped, or npz; several are concatenated.",
-    rest="data.more_vectors",
-)
 TABLE_OPTIONS = (
     *FILE_OPTIONS,
     Option(

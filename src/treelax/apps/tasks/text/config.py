@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.data.text.records import Found
-from treelax.apps.tasks.settings import (
-    LARGEST_SEED,
+from treelax.apps.tasks.sentences.inputs import ReadOptions
+from treelax.apps.tasks.settings import TrainSettings, TreeSettings
+from treelax.apps.training.settings import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    SHARE,
     SIZE,
-    TrainSettings,
-    TreeSettings,
-    check_settings,
+    Settings,
+    setting,
 )
 from treelax.errors import InputError, short
 from treelax.nn import LatentTree, SpanScorer
@@ -34,76 +38,70 @@ MOST_DRAWN = 100_000_000  # examples of an epoch, which are drawn at once
 
 
 @dataclass(frozen=True)
-class DataConfig:
-    """Which texts, and how they become numbers.
+class DataConfig(Settings):
+    """Which texts, and how they become numbers."""
 
-    Attributes:
-        format: "snli", "multinli" or "sst" as distributed, "table" (TSV, CSV, JSON lines) or
-            "tagging" (one word per line).
-        path: folder or archive of a corpus, with all splits; None for the one downloaded.
-        train: training data, instead of the split in ``path``.
-        dev: data to select the best model by, likewise.
-        test: data for the final figures, likewise; optional.
-        text: text columns of a table, one or two.
-        label: label column of a table.
-        word: word column of a tagging file, by number (from 1) or, in CoNLL-U, by name; None for the
-            first, or FORM.
-        tag: tag column, likewise; None for the last, or UPOS.
-        classes: of SST, "binary" or "five".
-        tokens: texts of a table are tokenised: words separated by spaces.
-        quoted: cells of a table may be quoted; None for CSV only, true for a TSV written by pandas or
-            a spreadsheet.
-        vectors: file of word vectors; None for random ones, which are all learned.
-        more_vectors: files whose vectors are concatenated to those.
-        vector_size: of random vectors.
-        normalise: scale all word vectors to length 1.
-        lower: lowercase words.
-        null: put a NULL token in front of each text.
-        max_length: training examples with a longer text are skipped; dev and test are kept.
-        mix: SNLI (folder, archive or training file), added to the training data of MultiNLI or of
-            your own pairs.
-        mix_share: share of it, drawn anew for every epoch.
-        unusable: "error", or "drop" to skip and report lines with too few or too many columns and
-            texts of more than 10,000 words.
-        trees: CoNLL-U files of given trees, with ``{split}`` in the name for train, dev and test; may
-            be compressed.
-        seed: of random vectors.
-    """
+    section: ClassVar[str] = "data"
 
-    format: Format = "table"
-    path: str | None = None
-    train: str | None = None
-    dev: str | None = None
-    test: str | None = None
-    text: tuple[str, ...] = ("text",)
-    label: str = "label"
-    word: str | None = None
-    tag: str | None = None
-    classes: Classes = "binary"
-    tokens: bool = False
-    quoted: bool | None = None
-    vectors: str | None = None
-    more_vectors: tuple[str, ...] = ()
-    vector_size: int = 100
-    normalise: bool = True
-    lower: bool = False
-    null: bool = True
-    max_length: int = 100
-    mix: str | None = None
-    mix_share: float = 1.0
-    unusable: Found = "error"
-    trees: str | None = None
-    seed: int = 0
+    format: Format = setting(
+        "table",
+        '"snli", "multinli" or "sst" as distributed, "table" (TSV, CSV, JSON lines) or '
+        '"tagging" (one word per line)',
+    )
+    path: str | None = setting(
+        None, "folder or archive of a corpus, with all splits; none for the one downloaded"
+    )
+    train: str | None = setting(None, "training data, instead of the split in path")
+    dev: str | None = setting(None, "data to select the best model by, likewise")
+    test: str | None = setting(None, "data for the final figures, likewise; optional")
+    text: tuple[str, ...] = setting(("text",), "text columns of a table, one or two")
+    label: str = setting("label", "label column of a table")
+    word: str | None = setting(
+        None,
+        "word column of a tagging file, by number (from 1) or, in CoNLL-U, by name; "
+        "none for the first, or FORM",
+    )
+    tag: str | None = setting(None, "tag column, likewise; none for the last, or UPOS")
+    classes: Classes = setting("binary", 'of SST, "binary" or "five"')
+    tokens: bool = setting(False, "texts of a table are tokenised: words separated by spaces")
+    quoted: bool | None = setting(
+        None,
+        "cells of a table may be quoted; none for CSV only, true for a TSV written by "
+        "pandas or a spreadsheet",
+    )
+    vectors: str | None = setting(
+        None, "file of word vectors; none for random ones, which are all learned"
+    )
+    more_vectors: tuple[str, ...] = setting((), "files whose vectors are concatenated to those")
+    vector_size: int = setting(100, "of random vectors", SIZE)
+    normalise: bool = setting(True, "scale all word vectors to length 1")
+    lower: bool = setting(False, "lowercase words")
+    null: bool = setting(True, "put a NULL token in front of each text")
+    max_length: int = setting(
+        100,
+        "training examples with a longer text are skipped; dev and test are kept",
+        f"[1, {2**31 - 1}]",
+    )
+    mix: str | None = setting(
+        None,
+        "SNLI (folder, archive or training file), added to the training data of "
+        "MultiNLI or of your own pairs",
+    )
+    mix_share: float = setting(1.0, "share of it, drawn anew for every epoch", "(0, 1]")
+    unusable: Found = setting(
+        "error",
+        '"error", or "drop" to skip and report lines with too few or too many columns '
+        "and texts of more than 10,000 words",
+    )
+    trees: str | None = setting(
+        None,
+        "CoNLL-U files of given trees, with {split} in the name for train, dev and "
+        "test; may be compressed",
+    )
+    seed: int = setting(0, "of random vectors", SEED)
 
     def __post_init__(self) -> None:
-        check_settings(
-            "data",
-            self,
-            vector_size=SIZE,
-            max_length=f"[1, {2**31 - 1}]",
-            mix_share="(0, 1]",
-            seed=f"[0, {LARGEST_SEED}]",
-        )
+        super().__post_init__()
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
         columns = (*self.text, self.label) if self.format == "table" else (self.word, self.tag)
@@ -138,79 +136,78 @@ class DataConfig:
                 "are no trees of what is mixed in"
             )
 
+    @property
+    def vector_files(self) -> tuple[str, ...]:
+        """All files of word vectors."""
+        return () if self.vectors is None else (self.vectors, *self.more_vectors)
+
 
 @dataclass(frozen=True)
 class ModelConfig(TreeSettings):
-    """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2).
+    """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2)."""
 
-    Attributes:
-        learned_words: number of learned rows at the start of the embedding table (the NULL token, then
-            unknown words); the rest is frozen. Random vectors are all learned.
-        word_scale: factor of the word vectors.
-        projection_size: size of the layer on top of the word vectors, None for no such layer.
-        encoder: "none" or "bilstm", between projection and trees; or "transformer", a pre-trained
-            one in place of word vectors, before the projection.
-        encoder_size: size of each direction of the BiLSTM.
-        encoder_stacks: layers of the BiLSTM.
-        pretrained: folder of the transformer, a Hugging Face model.
-        pretrained_rate: factor of the transformer's learning rate; 0 freezes it.
-        subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
-        trees: "none", "intra" (attention within the sentence), "latent" trees, "heads" chosen without
-            a tree constraint, a left-to-right "chain", or "given" with the data.
-        structure: of latent trees, "projective", "nonprojective" (with the entropy relaxation) or
-            "binary": spans in place of arcs, a TreeLSTM in place of the GCN, with gcn_size and dense.
-        dense: concatenate the input of each GCN layer to its output.
-        output_size: size of the hidden layers above the words.
-        pooling: of words, for pairs: "max" or "sum".
-        dropout: in all perceptrons and GCN layers.
-        projection_dropout: instead of ``dropout`` in the layer on top of the word vectors; None for
-            the same, likewise the next three.
-        attend_dropout: in the perceptron that compares the words of two texts.
-        scorer_dropout: in the perceptrons that score arcs.
-        gcn_dropout: in GCN layers.
-        input_dropout: of word vectors.
-        word_dropout: share of the words whose vectors are set to zero in training.
-    """
-
-    learned_words: int = 1
-    word_scale: float = 1.0
-    projection_size: int | None = 200
-    encoder: Literal["none", "bilstm", "transformer"] = "none"
-    encoder_size: int = 100
-    encoder_stacks: int = 1
-    pretrained: str | None = None
-    pretrained_rate: float = 0.02
-    subwords: Subwords = "mean"
-    trees: Literal["none", "intra", "latent", "heads", "chain", "given"] = "latent"
-    structure: Literal["projective", "nonprojective", "binary"] = "projective"  # type: ignore[assignment]
+    learned_words: int = setting(
+        1,
+        "number of learned rows at the start of the embedding table (the NULL token, "
+        "then unknown words); the rest is frozen. Random vectors are all learned",
+        NOT_NEGATIVE,
+    )
+    word_scale: float = setting(1.0, "factor of the word vectors", POSITIVE)
+    projection_size: int | None = setting(
+        200, "size of the layer on top of the word vectors, none for no such layer", SIZE
+    )
+    encoder: Literal["none", "bilstm", "transformer"] = setting(
+        "none",
+        '"none" or "bilstm", between projection and trees; or "transformer", a pre-'
+        "trained one in place of word vectors, before the projection",
+    )
+    encoder_size: int = setting(100, "size of each direction of the BiLSTM", SIZE)
+    encoder_stacks: int = setting(1, "layers of the BiLSTM", SIZE)
+    pretrained: str | None = setting(None, "folder of the transformer, a Hugging Face model")
+    pretrained_rate: float = setting(
+        0.02, "factor of the transformer's learning rate; 0 freezes it", NOT_NEGATIVE
+    )
+    subwords: Subwords = setting(
+        "mean",
+        'vector of a word from the transformer: the "mean" of its sub-words\' or the "first"',
+    )
+    trees: Literal["none", "intra", "latent", "heads", "chain", "given"] = setting(
+        "latent",
+        '"none", "intra" (attention within the sentence), "latent" trees, "heads" '
+        'chosen without a tree constraint, a left-to-right "chain", or "given" with the'
+        " data",
+    )
+    structure: Literal["projective", "nonprojective", "binary"] = setting(
+        "projective",
+        'of latent trees, "projective", "nonprojective" (with the entropy relaxation) '
+        'or "binary": spans in place of arcs, a TreeLSTM in place of the GCN, with '
+        "gcn_size and dense",
+    )  # type: ignore[assignment]
     scorer_size: int = 200
     gcn_size: int = 200
     gcn_layers: int = 2
-    dense: bool = True
-    output_size: int = 200
-    pooling: Literal["max", "sum"] = "max"
-    dropout: float = 0.2
-    projection_dropout: float | None = None
-    attend_dropout: float | None = None
-    scorer_dropout: float | None = None
-    gcn_dropout: float | None = None
-    input_dropout: float = 0.0
-    word_dropout: float = 0.0
+    dense: bool = setting(True, "concatenate the input of each GCN layer to its output")
+    output_size: int = setting(200, "size of the hidden layers above the words", SIZE)
+    pooling: Literal["max", "sum"] = setting("max", 'of words, for pairs: "max" or "sum"')
+    dropout: float = setting(0.2, "in all perceptrons and GCN layers", SHARE)
+    projection_dropout: float | None = setting(
+        None,
+        "instead of dropout in the layer on top of the word vectors; none for the same,"
+        " likewise the next three",
+        SHARE,
+    )
+    attend_dropout: float | None = setting(
+        None, "in the perceptron that compares the words of two texts", SHARE
+    )
+    scorer_dropout: float | None = setting(None, "in the perceptrons that score arcs", SHARE)
+    gcn_dropout: float | None = setting(None, "in GCN layers", SHARE)
+    input_dropout: float = setting(0.0, "of word vectors", SHARE)
+    word_dropout: float = setting(
+        0.0, "share of the words whose vectors are set to zero in training", SHARE
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges = dict.fromkeys(
-            ("projection_size", "encoder_size", "encoder_stacks", "output_size"), SIZE
-        )
-        ranges |= {field.name: "[0, 1)" for field in fields(self) if "dropout" in field.name}
-        check_settings(
-            "model",
-            self,
-            **{name: r for name, r in ranges.items() if getattr(self, name) is not None},
-            learned_words="[0, inf)",
-            pretrained_rate="[0, inf)",
-            word_scale="(0, inf)",
-        )
         if (self.encoder == "transformer") != (self.pretrained is not None):
             raise InputError(
                 f"model.encoder is {self.encoder} and model.pretrained {self.pretrained or 'none'}; "
@@ -250,70 +247,61 @@ class ModelConfig(TreeSettings):
 
 @dataclass(frozen=True)
 class TrainConfig(TrainSettings):
-    """How to train; the defaults are the paper's.
-
-    Attributes:
-        updates: updates per epoch; 0 for one pass over the training data.
-        weight_decay: decoupled weight decay (AdamW) of all matrices except word vectors, the tables
-            of a transformer and the input gates of the LSTM; 0 in the paper.
-        label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
-            the paper.
-        consistency: weight of the divergence between two runs of every example, each with different
-            dropout and noise (R-Drop); part of the training loss that is shown; 0 in the paper.
-        discrete_epochs: number of final epochs that are trained with discrete trees without noise, as
-            at test time, and the gradient of soft ones; 0 in the paper.
-        precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
-            are always float32).
-        pool: batches that are sorted by length together.
-    """
+    """How to train; the defaults are the paper's."""
 
     epochs: int = 200
-    updates: int = 0
-    weight_decay: float = 0.0
-    label_smoothing: float = 0.0
-    consistency: float = 0.0
-    discrete_epochs: int = 0
-    precision: Literal["float32", "tf32", "bf16"] = "float32"
-    pool: int = 50
+    updates: int = setting(0, "updates per epoch; 0 for one pass over the training data")
+    weight_decay: float = setting(
+        0.0,
+        "decoupled weight decay (AdamW) of all matrices except word vectors, the tables"
+        " of a transformer and the input gates of the LSTM; 0 in the paper",
+        NOT_NEGATIVE,
+    )
+    label_smoothing: float = setting(
+        0.0,
+        "share of the probability that the loss spreads evenly over all classes; 0 in the paper",
+        SHARE,
+    )
+    consistency: float = setting(
+        0.0,
+        "weight of the divergence between two runs of every example, each with "
+        "different dropout and noise (R-Drop); part of the training loss that is shown;"
+        " 0 in the paper",
+        NOT_NEGATIVE,
+    )
+    discrete_epochs: int = setting(
+        0,
+        "number of final epochs that are trained with discrete trees without noise, as "
+        "at test time, and the gradient of soft ones; 0 in the paper",
+    )
+    precision: Literal["float32", "tf32", "bf16"] = setting(
+        "float32",
+        '"float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; '
+        "trees are always float32)",
+    )
+    pool: int = setting(50, "batches that are sorted by length together", "[1, 1000000]")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_settings(
-            "train",
-            self,
-            updates=f"[0, {MOST_DRAWN // self.batch_size}]",
-            weight_decay="[0, inf)",
-            label_smoothing="[0, 1)",
-            consistency="[0, inf)",
-            discrete_epochs=f"[0, {self.epochs}]",
-            pool="[1, 1000000]",
-        )
+        self.check_range("updates", f"[0, {MOST_DRAWN // self.batch_size}]")
+        self.check_range("discrete_epochs", f"[0, {self.epochs}]")
 
 
 @dataclass(frozen=True)
-class TextConfig:
-    """Everything that determines a run.
+class TextConfig(Settings):
+    """Everything that determines a run."""
 
-    Attributes:
-        preset: the preset that it started from.
-        kind: "pair" (relation of two texts), "classify" (class of a text) or "tag" (of words).
-        seed: of initial weights, batches, noise and dropout.
-        data: which texts.
-        model: its kind and sizes.
-        train: how.
-    """
-
-    preset: str = "pair"
-    kind: Kind = "pair"
-    seed: int = 0
+    preset: str = setting("pair", "the preset that it started from")
+    kind: Kind = setting(
+        "pair", '"pair" (relation of two texts), "classify" (class of a text) or "tag" (of words)'
+    )
+    seed: int = setting(0, "of initial weights, batches, noise and dropout", SEED)
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, get_args(Kind))
-        if not 0 <= self.seed <= LARGEST_SEED:
-            raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
+        super().__post_init__()
         if self.data.classes != "binary" and self.data.format != "sst":
             raise InputError(
                 f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
@@ -338,16 +326,10 @@ class TextConfig:
 
 
 @dataclass(frozen=True)
-class SentenceSettings:
+class SentenceSettings(ReadOptions):
     """What must be known of a trained model to give it new texts; see `DataConfig`."""
 
     kind: Kind = "classify"
-    text: tuple[str, ...] = ("text",)
-    word: str | None = None
-    label: str | None = None  # of a tagger, the column of its tags
-    tokens: bool = False
-    quoted: bool | None = None
-    unusable: Found = "error"
     lower: bool = False
     null: bool = False
     vectors: tuple[str, ...] = ()  # names of the files; none if random or made by a transformer
@@ -361,9 +343,9 @@ class SentenceSettings:
             raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
 
     @property
-    def texts(self) -> int:
-        """How many texts an example has."""
-        return 2 if self.kind == "pair" else 1
+    def needs_trees(self) -> bool:
+        """Whether trees are given with the texts."""
+        return self.model.trees == "given"
 
     @classmethod
     def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
@@ -371,7 +353,6 @@ class SentenceSettings:
         data = config.data
         corpus = CORPORA.get("sst-binary" if data.format == "sst" else data.format)
         columns = data.text if data.format == "table" else ("text",)
-        files = () if data.vectors is None else (data.vectors, *data.more_vectors)
         return cls(
             kind=config.kind,
             text=columns if corpus is None else corpus.texts,
@@ -382,7 +363,7 @@ class SentenceSettings:
             unusable=data.unusable,
             lower=data.lower,
             null=data.null,
-            vectors=tuple(PurePath(file).name for file in files),
+            vectors=tuple(PurePath(file).name for file in data.vector_files),
             normalise=data.normalise,
             model=with_learned_words(config, rows),
         )

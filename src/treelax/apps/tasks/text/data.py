@@ -16,10 +16,10 @@ from treelax.apps.data.text.encoding import EncodedText
 from treelax.apps.data.text.readers_table import MissingColumnError
 from treelax.apps.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.sentences.subwords import whole_words as rows_of_words
 from treelax.apps.tasks.text.config import SPLIT, DataConfig
 from treelax.apps.tasks.text.given_trees import TreedText, with_trees
 from treelax.apps.tasks.text.sources import classes_of, text_sources
-from treelax.apps.tasks.text.subwords import whole_words as rows_of_words
 from treelax.errors import DataError, InputError, counted, short
 
 
@@ -72,7 +72,7 @@ def load_text(
     """
     global _latest
     files = [file for source in text_sources(config).values() for file in source.files]
-    files += [*_trees(config).values(), *_vector_files(config)]
+    files += [*_trees(config).values(), *config.vector_files]
     stats = [(file, os.stat(file)) for file in files if os.path.exists(file)]
     state = [(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
     key = (config, state, whole_words)
@@ -84,7 +84,7 @@ def load_text(
 
 def check_files(config: DataConfig) -> None:
     """Refuse missing files before anything is read."""
-    trees, vectors = _trees(config).values(), _vector_files(config)
+    trees, vectors = _trees(config).values(), config.vector_files
     for paths, what in ((trees, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
         for path in paths:
             if not os.path.isfile(path):
@@ -94,10 +94,6 @@ def check_files(config: DataConfig) -> None:
 def _trees(config: DataConfig) -> dict[str, str]:
     sources = text_sources(config)  # which refuses missing texts
     return {n: config.trees.replace(SPLIT, n) for n in sources} if config.trees else {}
-
-
-def _vector_files(config: DataConfig) -> tuple[str, ...]:
-    return () if config.vectors is None else (config.vectors, *config.more_vectors)
 
 
 def encoded_splits(
@@ -137,7 +133,7 @@ def _load(config: DataConfig, progress: SplitProgress | None, whole: bool) -> Te
     assert isinstance(vocabulary, Vocabulary)
     if whole:
         vectors = rows_of_words(vocabulary)
-    elif files := _vector_files(config):
+    elif files := config.vector_files:
         vectors = load_joined(files, vocabulary, normalise=config.normalise, seed=config.seed)
         coverage = sum(word in vectors for word in vocabulary), len(vocabulary)
     else:  # only words of the training data can be learned

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.data.text.vocabulary import WordTable
+from treelax.apps.tasks.sentences.subwords import SubwordTable
+from treelax.apps.tasks.sentences.transformer import load_transformer
 from treelax.apps.tasks.text.config import ModelConfig
-from treelax.apps.tasks.text.subwords import SubwordTable
-from treelax.apps.tasks.text.transformer import load_transformer
 from treelax.distributions import StructureDistribution
 from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention

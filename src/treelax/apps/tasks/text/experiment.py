@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,13 +14,14 @@ from torch.nn import functional as F
 from treelax.apps.data.batching import draw_batches, length_batches
 from treelax.apps.data.text.encoding import EncodedText
 from treelax.apps.data.text.vectors import NULL
+from treelax.apps.tasks.sentences.subwords import subword_lengths
 from treelax.apps.tasks.settings import for_batches
 from treelax.apps.tasks.text.config import FILES, ModelConfig, TextConfig, with_learned_words
 from treelax.apps.tasks.text.data import TextData
 from treelax.apps.tasks.text.encoder import Sentences
 from treelax.apps.tasks.text.given_trees import TreedText
 from treelax.apps.tasks.text.model import NETWORKS, TextModel
-from treelax.apps.tasks.text.subwords import subword_lengths
+from treelax.apps.tasks.text.model_files import save_words
 from treelax.errors import InputError, counted
 from treelax.nn.modes import evaluating
 
@@ -85,6 +87,10 @@ class TextExperiment:
             allowed = config.train.precision != "float32"
             torch.backends.cuda.matmul.allow_tf32 = allowed
             torch.backends.cudnn.allow_tf32 = allowed  # the LSTM's
+
+    def save_words(self, file: Path) -> None:
+        """Save the word vectors and the names of labels."""
+        save_words(file, self.data.vectors, self.labels)
 
     @property
     def updates(self) -> int:

@@ -12,12 +12,12 @@ from operator import eq
 import torch
 from torch import Tensor
 
-from treelax.apps.data.conllu import Sentence, read_conllu
+from treelax.apps.data.conllu import read_conllu
 from treelax.apps.data.text.encoding import EncodedText
 from treelax.apps.data.text.ptb import one_word, plain_word
 from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.sentences.inputs import check_tree
 from treelax.errors import DataError, counted, short
-from treelax.trees import is_tree
 
 ROOT = 0
 
@@ -90,12 +90,3 @@ def _words(words: Sequence[str], others: Sequence[str]) -> str:
     same = len(list(takewhile(bool, map(eq, words, others))))
     place = f" from word {same + 1}" if same else ""
     return f"{short(' '.join(words[same:]))}{place}"
-
-
-def check_tree(tree: Sentence, where: str) -> Sequence[int]:
-    """The heads of a sentence, if they form a tree; it may have several roots."""
-    if tree.heads is None:
-        raise DataError(f"{where}: received no heads; expected one for each word")
-    if not bool(is_tree(torch.tensor(tree.heads))):
-        raise DataError(f"{where}: the heads go round in a circle; expected a tree")
-    return tree.heads

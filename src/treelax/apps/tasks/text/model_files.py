@@ -26,8 +26,9 @@ from torch import Tensor
 import treelax
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.saved import FORMAT, read_config, task_of
+from treelax.apps.tasks.sentences.task import WORDS
+from treelax.apps.tasks.sentences.transformer import COPY, copy_folder, with_own_copy
 from treelax.apps.tasks.text.config import Kind, SentenceSettings, TextConfig
-from treelax.apps.tasks.text.transformer import COPY, copy_folder, with_own_copy
 from treelax.apps.training.checkpoint import load_checkpoint, misfit, save_checkpoint
 from treelax.apps.training.config import flatten, from_table
 from treelax.apps.training.run import CONFIG as RUN_CONFIG
@@ -35,7 +36,7 @@ from treelax.apps.training.run import Run, best_model
 from treelax.errors import CheckpointError, DataError, InputError
 from treelax.files import atomic_write, sha256
 
-CONFIG, MODEL, WORDS = "config.json", "model.safetensors", "words.safetensors"
+CONFIG, MODEL = "config.json", "model.safetensors"
 KIND, WORDS_KIND = "sentences", "words"
 KINDS = get_args(Kind)
 Config = TypeVar("Config", TextConfig, SentenceSettings)

@@ -3,57 +3,58 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from treelax.apps.data.conllu import Sentence
-from treelax.apps.data.text.ptb import one_word, spaced_words
-from treelax.apps.data.text.records import Record, words_of
-from treelax.apps.data.text.tokenizer import Cut, tokenize
-from treelax.apps.data.text.vectors import Vectors
+from treelax.apps.data.text.vectors import NULL, Vectors
 from treelax.apps.tasks.base import (
     Answer,
     Example,
     Examples,
+    Heads,
     Label,
     LabelFigures,
     Prediction,
-    PredictOptions,
     Progress,
     Source,
     Text,
-    TrainedParser,
+    heads_without_null,
+    spans_without_null,
 )
+from treelax.apps.tasks.sentences.hub import fetch_folder, looks_like_hub_name, publish_folder
+from treelax.apps.tasks.sentences.inputs import check_tree, read_examples, words_in
+from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
+from treelax.apps.tasks.sentences.subwords import SubwordTable
+from treelax.apps.tasks.sentences.trained import GROWING, Batch, SentenceParser, Texts
+from treelax.apps.tasks.sentences.word_vectors import THE_MODEL, VectorFiles, WordVectors
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
-from treelax.apps.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_folder
-from treelax.apps.tasks.text.inputs import own_examples, read_examples
+from treelax.apps.tasks.text.encoder import Sentences
+from treelax.apps.tasks.text.inputs import own_examples
 from treelax.apps.tasks.text.model import NETWORKS
 from treelax.apps.tasks.text.model_files import load_folder, save_folder
-from treelax.apps.tasks.text.new_words import THE_MODEL, VectorFiles, add_words, vector_files
-from treelax.apps.tasks.text.origins import Origin, read_origins, trained_with
-from treelax.apps.tasks.text.prediction import ALONE, Predictor, Texts, known_spellings, words_in
+from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.checkpoint import misfit
 from treelax.apps.training.run import CONFIG, Run
-from treelax.errors import InputError, TreelaxError, short
+from treelax.brackets import brackets
+from treelax.errors import InputError, TreelaxError
 from treelax.nn.modes import evaluating
 
 __all__ = ["Prediction", "SentenceModel", "SentenceSettings"]
 
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
-MANY = 10  # one in so many words may be unknown without a message
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
-WINDOW = 32  # batches that are read ahead, to be sorted by length
 
 
-class SentenceModel(TrainedParser, nn.Module):
+class SentenceModel(SentenceParser, nn.Module):
     """A model of sentences with everything it needs to label new texts.
 
     Load one with `from_run` or `from_pretrained`, which return it in evaluation mode; the constructor
@@ -69,7 +70,6 @@ class SentenceModel(TrainedParser, nn.Module):
         settings: as given.
         vectors: as given, and what was looked up since.
         labels: as given.
-        vector_files: where unknown words are looked up; none unless it was loaded so.
 
     Raises:
         InputError: settings and vectors do not fit.
@@ -82,6 +82,8 @@ class SentenceModel(TrainedParser, nn.Module):
         ('yes', (('Dogs', 'bark', '.'),))
     """
 
+    word_vectors: WordVectors
+    unknown_share = "share a hundred vectors"
     sample = ("the old cat watched a small bird", "a cat saw a bird")
 
     def __init__(self, settings: SentenceSettings, vectors: Vectors, labels: Sequence[str]) -> None:
@@ -92,92 +94,24 @@ class SentenceModel(TrainedParser, nn.Module):
         self.is_tagger, self.trees = settings.kind == "tag", settings.model.trees
         self.takes_vectors = bool(settings.vectors)
         self.tag_column = settings.label or "UPOS"
-        self.vector_files: tuple[Path, ...] = ()
+        self.tokens = settings.tokens
         self.config: TextConfig | None = None  # of the run that it is from
         self.origins: Mapping[str, Origin] = {}  # the files of that run
-        self._not_found: set[str] = set()  # in the files of vectors
         self.network = NETWORKS[settings.kind](settings.model, vectors.matrix, len(labels))
+        self.word_vectors = WordVectors(
+            vectors,
+            self.network.encoder.embedding,
+            settings.vectors,
+            settings.normalise,
+            settings.model.learned_words,
+        )
+        if settings.model.pretrained is not None:
+            self.word_vectors.origin = "has a transformer, which makes its word vectors"
         self.tree = self.network.encoder.tree
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
         """Logits, as the network gives them; see `treelax.apps.tasks.text.model`."""
         return self.network(*texts, **options)
-
-    def predict(self, texts: Iterable[Any], **options: Unpack[PredictOptions]) -> list[Prediction]:
-        """Label texts and find their trees; see `treelax.apps.tasks.base.TrainedParser.stream`.
-
-        A space within a word of a list becomes a no-break space, as in training. With ``soft``, heads
-        are those of the tree with the largest total weight.
-        """
-        if self.vector_files:  # one reading of them for all texts
-            texts = list(texts)
-            self.look_up(_all_words(list(self._examples(texts, options.get("tokens")))))
-        return super().predict(texts, **options)
-
-    def stream(
-        self,
-        texts: Iterable[Any],
-        *,
-        soft: bool = False,
-        scores: bool = False,
-        batch_size: int = 64,
-        tokens: bool | None = None,
-    ) -> Iterator[Prediction]:
-        """Label any number of texts as `predict` does, in bounded memory.
-
-        Texts are read 32 batches ahead. Files of word vectors are read again for every 32 batches with
-        new words; to read them once, call `look_up` with the words of all texts.
-        """
-        if batch_size < 1:
-            raise InputError(f"batch_size is {batch_size}; expected at least 1")
-        examples, predictor = self._examples(texts, tokens), self._predictor(soft, scores)
-
-        def predictions() -> Iterator[Prediction]:
-            passed = 0
-            while window := list(islice(examples, WINDOW * batch_size)):
-                self.look_up(_all_words(window))
-                yield from predictor.predict(window, batch_size, passed)
-                passed += len(window)
-
-        return predictions()
-
-    def _predictor(self, soft: bool = False, scores: bool = False) -> Predictor:
-        table = self.network.encoder.read(self.vectors)
-        return Predictor(self.network, self.settings, table, self.labels, soft, scores)
-
-    def _examples(self, texts: Iterable[Any], tokens: bool | None) -> Iterator[Texts]:
-        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            raise InputError(f"texts: received {short(texts)}; expected a list of texts")
-        as_words = self.settings.tokens if tokens is None else tokens
-
-        def example(item: Any, where: str) -> Texts:
-            if self.settings.texts == 1:
-                item = (item,)
-            elif not isinstance(item, list | tuple) or len(item) != 2:
-                raise InputError(
-                    f"{where}: received {short(item)}; expected two texts: (first, second)"
-                )
-            return [text_words(text, where, as_words) for text in item]
-
-        return (example(item, f"texts[{i}]") for i, item in enumerate(texts))
-
-    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
-        """Look up unknown words in the files that the model was loaded with, and keep their vectors.
-
-        `predict` does this by itself. Words that are not found share a hundred vectors.
-
-        Returns:
-            How many different words were looked for, and how many of them were found.
-        """
-        if not self.vector_files:
-            return 0, 0
-        spelled, embedding = known_spellings(self.settings, words), self.network.encoder.embedding
-        where = (self.vector_files, self.settings, self.name)
-        return add_words(spelled, self.vectors, embedding, self._not_found, *where)
-
-    def words(self, text: str) -> tuple[str, ...]:
-        """A text as the model cuts it; a word may hold no white space, as in training."""
-        return tuple(words_in(text_words(" ".join(text.split()), "text", self.settings.tokens)))
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
@@ -191,23 +125,9 @@ class SentenceModel(TrainedParser, nn.Module):
             )
         return own_examples(self.config, self.settings, split, self.origins, limit=limit)
 
-    def check(self, example: Example, where: str) -> None:
-        """Refuse a text that is too long for a transformer, or without the tree it needs."""
-        self._predictor().check(example.texts, where)
-
-    def unknown_words(self, words: Collection[str]) -> str | None:
-        """A note on the option that would look them up."""
-        if not self.takes_vectors or self.vector_files:
-            return None
-        spelled = set(known_spellings(self.settings, words))
-        unknown = sum(word not in self.vectors for word in spelled)
-        return unknown_note(unknown, len(spelled), "share a hundred vectors", self.settings.vectors)
-
-    def trained_with(self, file: Path) -> str | None:
-        """What a file was to the run that the model is from."""
-        if self.config is None:
-            return None
-        return trained_with(file, self.origins, self.config.data)
+    def training_files(self) -> Iterable[TrainingFile]:
+        """The files that the config of its run names."""
+        return () if self.config is None else training_files(self.config.data)
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
@@ -231,8 +151,8 @@ class SentenceModel(TrainedParser, nn.Module):
     def arc_scores(self, text: Text) -> Tensor:
         """The scores of one text, NULL in front if the model has one."""
         self.require_scores()
-        with ALONE, evaluating(self.network):
-            [batch] = self._predictor().batches([[text]])
+        with GROWING, evaluating(self.network):
+            [batch] = self._batches([(text,)])
             return self.network.encoder.scores(batch)[0].float().cpu()
 
     @torch.no_grad()
@@ -247,7 +167,7 @@ class SentenceModel(TrainedParser, nn.Module):
         padded = [F.pad(tree, (0, size - len(tree)) * 2, value=1) for tree in trees]
         forced = OUTSIDE * (torch.stack(padded).float() - 1)
         words = [list(text) for text in texts]
-        with ALONE:
+        with GROWING:
             hook = self.tree.scorer.register_forward_hook(lambda *_: forced)
             try:
                 [prediction] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
@@ -257,6 +177,98 @@ class SentenceModel(TrainedParser, nn.Module):
             return Answer("Tags stand below the words.", list(map(str, prediction.label)))
         assert isinstance(prediction.probability, float)
         return Answer(f"{prediction.label} ({100 * prediction.probability:.0f} %)")
+
+    def _table(self) -> Any:
+        return self.network.encoder.read(self.vectors)
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        return GROWING if self.network.encoder.transformer is not None else super()._alone()
+
+    def _spelled(self, words: Iterable[str]) -> Iterable[str]:
+        return map(str.lower, words) if self.settings.lower else words
+
+    def _has_vector(self, word: str) -> bool:
+        return word in self.vectors
+
+    def _check(self, texts: Texts, where: str) -> None:
+        """Refuse texts that are too long for a transformer, or without the trees they need."""
+        table = self._table()
+        for text in texts:
+            if isinstance(table, SubwordTable):
+                table.check_length(self._spelled(words_in(text)), where)
+            if not self.settings.needs_trees or not len(text):
+                continue
+            if not isinstance(text, Sentence):
+                raise InputError(
+                    f"{where}: received words without heads, and model.trees is 'given'; expected a "
+                    "tree with every text, for example sentences from read_conllu"
+                )
+            check_tree(text, where)
+
+    def _predictor(self, examples: Sequence[Texts], **options: Any) -> Batch:
+        return lambda places: self._predicted([examples[place] for place in places], **options)
+
+    def _batches(self, examples: Sequence[Texts]) -> list[Sentences]:
+        """All first texts as the network takes them, then all second ones."""
+        table = self._table()
+        if isinstance(table, SubwordTable):
+            table.forget()
+        return [self._batch(texts, table) for texts in zip(*examples, strict=True)]
+
+    def _batch(self, texts: Sequence[Text], table: Any) -> Sentences:
+        device, null = next(self.network.parameters()).device, int(self.null)
+        words = [[NULL] * null + table.ids(self._spelled(words_in(text))) for text in texts]
+        rows = list(map(torch.tensor, words))
+        heads = None
+        if self.settings.needs_trees:
+            given = [text.heads or () for text in texts if isinstance(text, Sentence)]
+            trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in row]) for row in given]
+            heads = pad_sequence(trees, batch_first=True).to(device)
+        lengths = torch.tensor([len(row) for row in rows])
+        return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device), heads)
+
+    @torch.no_grad()
+    def _predicted(self, examples: Sequence[Texts], soft: bool, scores: bool) -> list[Prediction]:
+        encoder, null = self.network.encoder, int(self.null)
+        batches = self._batches(examples)
+        with evaluating(self.network):
+            # trees of all first texts, then of the second
+            logits, tree = self.network.with_tree(*batches, soft=soft)
+            parts = []
+            if scores and encoder.tree is not None:
+                parts = [encoder.scores(batch).float().cpu() for batch in batches]
+        trees: list[Tensor] = []
+        rooted = encoder.tree is None or encoder.tree.structure.rooted
+        if tree is not None:
+            if soft and encoder.tree is not None:
+                tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
+            best_trees = tree[..., 1:].argmax(-2) if rooted else tree
+            trees = list(best_trees.cpu().chunk(len(batches)))
+        tagged = self.settings.kind == "tag"
+        shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
+        predictions = []
+        for i, example in enumerate(examples):
+            words = tuple(map(words_in, example))
+            sizes = [len(text) + null + rooted for text in words]
+            matrices = [part[i, :n, :n].clone() for part, n in zip(parts, sizes, strict=False)]
+            pairs = [(batch[i], text) for batch, text in zip(trees, words, strict=False)]
+            heads = tuple(_heads(tree, text, null) for tree, text in pairs) if rooted else ()
+            lines = () if rooted else tuple(_brackets(tree, text, null) for tree, text in pairs)
+            rows = shares[i][: len(words[0])] if tagged else [shares[i]]
+            named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
+            best = tuple(max(row, key=row.__getitem__) for row in named)
+            label, probabilities = (best, named) if tagged else (best[0], named[0])
+            predictions.append(
+                Prediction(
+                    words,
+                    label,
+                    probabilities,
+                    heads or None,
+                    tuple(matrices) or None,
+                    lines or None,
+                )
+            )
+        return predictions
 
     @classmethod
     def from_pretrained(
@@ -284,7 +296,6 @@ class SentenceModel(TrainedParser, nn.Module):
         if not folder.exists() and looks_like_hub_name(str(name)):
             folder = fetch_folder(str(name), revision=revision)
         saved = load_folder(folder)
-        files = vector_files(vectors, saved.settings, str(name))
         try:
             with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
                 model = cls(saved.settings, saved.vectors, saved.labels)
@@ -296,7 +307,8 @@ class SentenceModel(TrainedParser, nn.Module):
             if saved.settings.model.pretrained is not None and isinstance(error, TreelaxError):
                 raise  # of the transformer
             raise misfit(saved.file, error) from error
-        model.vector_files, model.name = files, str(name)
+        model.name = model.word_vectors.model = str(name)
+        model.word_vectors.use_files(vectors)
         if (folder / CONFIG).is_file():
             model.config, model.origins = Run.open(folder).config(TextConfig), read_origins(folder)
         return model.eval().to(device)
@@ -341,45 +353,14 @@ class SentenceModel(TrainedParser, nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
 
-def unknown_note(unknown: int, words: int, fate: str, files: Sequence[str]) -> str | None:
-    """A sentence for people if many of different words are unknown: what becomes of them."""
-    if MANY * unknown <= words:
-        return None
-    options = " ".join(f"--vectors {name}" for name in files)
-    return (
-        f"note: {unknown:,} of {words:,} different words are unknown to the model and {fate}; look "
-        f"them up with {options}, as in training"
-    )
+def _heads(row: Tensor, words: Sequence[str], null: int) -> Heads:
+    heads = row[: len(words) + null].tolist()
+    return heads_without_null(heads) if null else tuple(heads)
 
 
-def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
-    return (word for example in examples for text in example for word in words_in(text))
-
-
-def text_words(text: Any, where: str, tokens: bool, cut: Cut = tokenize) -> Text:
-    """The words of a text that is a string, a list of words or a sentence."""
-    if isinstance(text, Sentence):
-        spaced = " " in "".join(text.words)
-        return replace(text, words=tuple(map(one_word, text.words))) if spaced else text
-    if isinstance(text, str):
-        if not text or text.isspace():
-            return ()
-        return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0, cut)
-    if not isinstance(text, list | tuple):
-        raise InputError(f"{where}: received {short(text)}; expected a text or a list of its words")
-    for word in text:
-        if not isinstance(word, str) or not word.strip():
-            raise InputError(
-                f"{where}: received {short(word)} as a word; expected words, or the text as one "
-                "string"
-            )
-    # white space between words, not only a space that holds one together
-    if isinstance(text, tuple) and len(text) == 2 and any(" " in spaced_words(t) for t in text):
-        raise InputError(
-            f"{where}: received {short(text)}, which reads as a pair of texts; expected one text, as a "
-            "string or a list of its words"
-        )
-    return list(map(one_word, text))
+def _brackets(tree: Tensor, words: Sequence[str], null: int) -> str:
+    tree = spans_without_null(tree) if null else tree
+    return brackets(tree[: len(words), : len(words)], words)
 
 
 def load(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
-from treelax.apps.data.input_files import NoSuchSplitError
+from treelax.apps.data.input_files import NoSuchSplitError, PathLike
 from treelax.apps.data.text.cache import TextSource, cache_folder
 from treelax.apps.data.text.download import ARCHIVES
 from treelax.apps.data.text.readers_corpora import (
@@ -18,8 +20,9 @@ from treelax.apps.data.text.readers_corpora import (
 from treelax.apps.data.text.readers_table import read_table
 from treelax.apps.data.text.readers_tagging import column_of, read_tagging
 from treelax.apps.data.text.records import CheckOptions, Records
-from treelax.apps.tasks.text.config import DataConfig
-from treelax.errors import InputError
+from treelax.apps.tasks.sentences.origins import SPLITS, TrainingFile, trees_of
+from treelax.apps.tasks.text.config import SPLIT, DataConfig
+from treelax.errors import DataError, InputError
 
 CORPORA = ("snli", "multinli", "sst")
 MULTINLI = {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"}
@@ -37,6 +40,38 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
         mix = DataConfig(format="snli", path=config.mix, unusable=config.unusable)
         sources["mix"] = _of(mix, "train", config.mix)
     return sources
+
+
+def training_files(config: DataConfig) -> Iterator[TrainingFile]:
+    """All files that a config names."""
+    corpus = distribution(config)
+    for split in SPLITS:
+        given = getattr(config, split)
+        path = given or corpus
+        if path is None or (given is None and split == "test" and not _has(config, split)):
+            continue
+        option = f"--{split} FILE" if given else "--from PATH"
+        yield TrainingFile(split, path, option, partial(_file, config, split))
+        if config.trees is not None:
+            trees = config.trees.replace(SPLIT, split)
+            yield TrainingFile(trees_of(split), trees, "--set data.trees=FILES")
+    if config.mix is not None:
+        find = partial(_file, config, "mix")
+        yield TrainingFile("mix", config.mix, "--set data.mix=PATH", find)
+    for vectors in config.vector_files:
+        yield TrainingFile("vectors", vectors, "--vectors FILE for each of them")
+
+
+def _file(config: DataConfig, split: str) -> PathLike:
+    [file] = text_sources(config)[split].files
+    return file
+
+
+def _has(config: DataConfig, split: str) -> bool:
+    """Whether a corpus has a split."""
+    with suppress(DataError):
+        return bool(_source(config, split))
+    return False
 
 
 def classes_of(config: DataConfig) -> tuple[str, ...] | None:

@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
-from treelax.apps.tasks.task import Task
+from treelax.apps.tasks.sentences.origins import TrainingFile
+from treelax.apps.tasks.sentences.task import SentenceTask
 from treelax.apps.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.apps.tasks.text.data import TextData, check_files, load_text
 from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
-from treelax.apps.tasks.text.model_files import WORDS, save_words
-from treelax.apps.tasks.text.origins import refuse_other_data, write_origins
-from treelax.apps.tasks.text.presets import PRESETS, preset
-from treelax.apps.tasks.text.transformer import COPY, check_folder, copy_folder, with_own_copy
-from treelax.apps.training.experiment import Experiment
+from treelax.apps.tasks.text.presets import PRESETS
+from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.loop import Training
-from treelax.apps.training.results import NUMBER, Kinds, device_name, expect
-from treelax.apps.training.run import CONFIG, Run
-from treelax.errors import InputError, counted
+from treelax.apps.training.results import NUMBER, expect
+from treelax.errors import InputError
 
-KINDS: Kinds = {
-    **dict.fromkeys(("preset", "kind", "device"), str),
-    **dict.fromkeys(("seed", "training_examples", "best_epoch", "epochs", "updates"), int),
-    "seconds": NUMBER,
-    "labels": list,
-    "splits": dict,
-}
 TITLES = {"classify": "text classification", "pair": "text pairs", "tag": "tagging"}
-LATER = ("mixed_examples", "parameters")  # numbers that the first results did not have
 
 
-class TextTask(Task):
+class TextTask(SentenceTask):
     """A kind of task on sentences."""
 
     config_type = TextConfig
+    experiment_type = TextExperiment
+    presets_by_name = PRESETS
     files = FILES
     unchecked = ("data.trees",)
     columns = ("data.text", "data.label")
+    unit = "examples"
+    kinds = dict.fromkeys(("training_examples", "mixed_examples", "updates"), int) | {
+        "kind": str,
+        "labels": list,
+    }
 
     def __init__(self, kind: Kind) -> None:
         self.name = kind
         self.title = TITLES[kind]
 
-    def preset(self, name: str) -> TextConfig:
-        return preset(name)
-
     def presets(self, name: str) -> Mapping[str, str]:
         """The presets with the same data."""
-        given = preset(name)
+        given = self.preset(name)
         return {
             other: text
             for other, (config, text) in PRESETS.items()
@@ -73,95 +65,58 @@ class TextTask(Task):
                 )
         for data in dict.fromkeys(config.data for config in configs):
             check_files(data)
-        for folder in dict.fromkeys(config.model.pretrained for config in configs):
-            if folder is not None:
-                check_folder(folder)
+        self.check_transformers(configs)
         wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
         texts = (_texts(data, whole, progress) for data, whole in wanted)
         return [data.fingerprint(tuple(data.splits), trees=False) for data in texts]
 
-    def experiment(
-        self,
-        config: TextConfig,
-        device: torch.device,
-        folder: Path,
-        tell: Callable[[str], None],
-        progress: Callable[[int, str], None],
-    ) -> TextExperiment:
-        model = with_own_copy(config.model, folder)
-        if model.pretrained is not None:  # checked now, not when all texts have been read
-            check_folder(model.pretrained)
-        if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
-            refuse_other_data(folder, config.data)
-        data = _texts(config.data, model.pretrained is not None, progress)
+    def load(self, config: TextConfig, progress: Callable[[int, str], None]) -> TextData:
+        return _texts(config.data, config.model.pretrained is not None, progress)
+
+    def training_files(self, config: TextConfig) -> Iterable[TrainingFile]:
+        return training_files(config.data)
+
+    def notes(self, data: TextData) -> Iterator[str]:
         for split, notes in data.notes.items():
-            for note in notes:
-                tell(f"{split}: {note}")
+            yield from (f"{split}: {note}" for note in notes)
         if data.coverage is not None:
             found, words = data.coverage
-            tell(
+            yield (
                 f"word vectors: {found:,} of {words:,} words of the data found "
                 f"({100 * found / words:.1f} %), {words - found:,} unknown"
             )
             if 2 * found < words:
-                tell(
+                yield (
                     "note: fewer than half of the words have a vector; are the vectors of the language "
                     "of the texts?"
                 )
-        return TextExperiment(config, data, device, model=model)
 
-    def prepare(self, run: Run, experiment: Experiment) -> None:
-        if experiment.config.model.pretrained is not None:
-            copy_folder(experiment.config.model.pretrained, run.path / COPY)
-
-    def begin(self, run: Run, training: Training) -> None:
-        experiment: TextExperiment = training.experiment  # type: ignore[assignment]
-        save_words(run.path / WORDS, experiment.data.vectors, experiment.labels)
-        write_origins(run.path, experiment.config.data)
-
-    def headline(self, experiment: TextExperiment) -> str:  # type: ignore[override]
-        splits = experiment.data.splits
-        sizes = {name: f"{name} {len(split):,}" for name, split in splits.items()}
+    def sizes(self, experiment: TextExperiment) -> Mapping[str, str]:
+        sizes = {name: f"{len(split):,}" for name, split in experiment.data.splits.items()}
         if experiment.mixed:
             sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"
-        epochs, updates = experiment.config.train.epochs, experiment.updates
-        return (
-            f"{', '.join(sizes.values())} examples, {counted(len(experiment.labels), 'label')}, "
-            f"{counted(epochs, 'epoch')} of {counted(updates, 'update')}"
-        )
+        return sizes
 
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"acc {dev['accuracy']:.2f}"
 
-    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
-        """Test the best model on dev and test, with discrete and with soft trees, once."""
+    def figures(self, training: Training, progress: Progress | None) -> dict[str, Any]:
+        """Accuracy with discrete and with soft trees."""
         experiment: TextExperiment = training.experiment  # type: ignore[assignment]
-        config = experiment.config
-        names = [name for name in experiment.data.splits if name != "train"]
-        splits = {name: _figures(experiment, name) for name in names}
+        data = experiment.data
+        splits = {name: _figures(experiment, name) for name in data.splits if name != "train"}
         return {
-            "preset": config.preset,
-            "seed": config.seed,
-            "kind": config.kind,
+            "kind": experiment.config.kind,
             "labels": list(experiment.labels),
-            "training_examples": len(experiment.data.splits["train"]),
+            "training_examples": len(data.splits["train"]),
             "mixed_examples": experiment.mixed,
-            "parameters": sum(p.numel() for p in experiment.model.parameters() if p.requires_grad),
-            "best_epoch": training.best_epoch,
-            "epochs": training.epochs,
             "updates": training.updates,
-            "seconds": training.seconds,
-            "device": device_name(experiment.device),
-            "data": experiment.data.fingerprint(("train", *splits), trees=False),
+            "data": data.fingerprint(("train", *splits), trees=False),
             "splits": splits,
         }
 
-    def check_result(self, record: dict[str, Any]) -> None:
-        expect(record, KINDS)
-        expect(record, {key: int for key in LATER if key in record})
-        expect(record["splits"], {"dev": dict})
-        for figures in record["splits"].values():
-            expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
+    def check_figures(self, figures: dict[str, Any]) -> None:
+        expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
 
     def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
         return [

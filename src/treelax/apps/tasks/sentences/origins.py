@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from treelax.apps.tasks.text.config import SPLIT, DataConfig
-from treelax.apps.tasks.text.sources import distribution, text_sources
 from treelax.errors import DataError, InputError
 from treelax.files import atomic_write, sha256
 
@@ -28,29 +26,52 @@ class Origin:
     sha256: str  # of a folder, that of the file in it that was read
 
 
+@dataclass(frozen=True)
+class TrainingFile:
+    """A file that a config names."""
+
+    name: str  # "train", "dev", "test", "mix", "vectors" or `trees_of` a split
+    path: str  # as in the config
+    option: str  # which names another
+    find: Callable[[], PathLike] | None = None  # the file in the folder or archive of a corpus
+
+    @property
+    def what(self) -> str:
+        """What it is, for messages."""
+        others = {"mix": "data mixed in", "vectors": "word vectors"}
+        fallback = f"{self.name} data" if self.name in SPLITS else f"file of {self.name}"
+        return others.get(self.name, fallback)
+
+    @property
+    def file(self) -> PathLike:
+        """The file that is read."""
+        return self.path if self.find is None else self.find()
+
+
 def trees_of(split: str) -> str:
     """What the given trees of a split are called among the origins."""
     return f"{split} trees"
 
 
-def origins_of(config: DataConfig) -> dict[str, Origin]:
-    """The files of a config as they are now."""
+def origins_of(files: Iterable[TrainingFile]) -> dict[str, Origin]:
+    """The files as they are now, except word vectors: the sum of so large a file takes its time."""
     checksum = cache(_sum)  # one archive has several splits
-    read = _read(config)
     return {
-        name: Origin(os.path.abspath(path), checksum(os.fspath(file))) for name, path, file in read
+        file.name: Origin(os.path.abspath(file.path), checksum(os.fspath(file.file)))
+        for file in files
+        if file.name != "vectors"
     }
 
 
-def write_origins(folder: Path, config: DataConfig) -> None:
+def write_origins(folder: Path, files: Iterable[TrainingFile]) -> None:
     """Record the files that a run is trained with."""
-    record = {name: asdict(origin) for name, origin in origins_of(config).items()}
+    record = {name: asdict(origin) for name, origin in origins_of(files).items()}
     with atomic_write(folder / FILE, "w") as out:
         out.write(json.dumps(record, indent=1) + "\n")
 
 
 def read_origins(folder: Path) -> dict[str, Origin]:
-    """What `write_origins` wrote; nothing for older runs without such a record."""
+    """What `write_origins` wrote; nothing if there is no record."""
     file = folder / FILE
     if not file.exists():
         return {}
@@ -64,39 +85,41 @@ def read_origins(folder: Path) -> dict[str, Origin]:
         ) from error
 
 
-def refuse_other_data(folder: Path, config: DataConfig) -> None:
+def refuse_other_data(folder: Path, files: Iterable[TrainingFile]) -> None:
     """Refuse to continue a run whose files are missing, or whose test data differ.
 
     The checkpoint checks training and dev data. A run without test data may be given some.
     """
-    origins = read_origins(folder)
-    for name, path in _named(config):
-        if not os.path.exists(path):
-            raise _missing(path, origins.get(name), _in_words(name), _option(config, name))
-    files = {name: file for name, _, file in _read(config)} if "test" in origins else {}
+    origins, named = read_origins(folder), {}
+    for file in files:
+        if not os.path.exists(file.path):
+            raise _missing(file.path, origins.get(file.name), file.what, file.option)
+        named[file.name] = file
     for name in ("test", trees_of("test")):
-        was = origins.get(name)
-        if was is None or (name != "test" and name not in files):
+        was, now = origins.get(name), named.get(name)
+        if was is None or (now is None and name != "test"):
             continue
-        if name not in files or _sum(files[name]) != was.sha256:
-            there = os.path.abspath(files[name]) if name in files else "nothing"
+        if now is None or _sum(now.file) != was.sha256:
+            there = "nothing" if now is None else os.path.abspath(now.file)
+            what, option = ("test data", "--test FILE") if now is None else (now.what, now.option)
             raise InputError(
-                f"{there}: is not the {_in_words(name)} that the run began with, {was.path} ({FILE} has "
-                f"another sum); expected the same content: restore it, or give {_option(config, name)}"
+                f"{there}: is not the {what} that the run began with, {was.path} ({FILE} has "
+                f"another sum); expected the same content: restore it, or give {option}"
             )
 
 
-def trained_with(file: Path, origins: Mapping[str, Origin], config: DataConfig) -> str | None:
-    """What a file that exists is to a run with these origins and this config."""
+def trained_with(
+    file: Path, origins: Mapping[str, Origin], files: Iterable[TrainingFile]
+) -> str | None:
+    """What a file that exists is to a run with these origins, whose config names these files."""
     for name, origin in origins.items():
         place = Path(origin.path)
         # of a corpus the record has the folder, and the sum of the file in it
         inside = place.is_dir() and place.resolve() in file.resolve().parents
         if _same(file, place) or (inside and _sum(file) == origin.sha256):
-            return _in_words(name)
+            return TrainingFile(name, origin.path, "").what
     # a run may have been moved together with its files
-    named = _named(config)
-    return next((_in_words(name) for name, path in named if _same(file, Path(path))), None)
+    return next((named.what for named in files if _same(file, Path(named.path))), None)
 
 
 def find_again(
@@ -132,43 +155,6 @@ def _missing(path: str, origin: Origin | None, what: str, option: str) -> DataEr
     return DataError(
         f"{here}: does not exist; expected the {what} of the run{was}: restore it, or give {option}"
     )
-
-
-def _option(config: DataConfig, name: str) -> str:
-    if name in SPLITS:
-        return "--from PATH" if getattr(config, name) is None else f"--{name} FILE"
-    options = {"mix": "--set data.mix=PATH", "vectors": "--vectors FILE for each of them"}
-    return options.get(name, "--set data.trees=FILES")
-
-
-def _read(config: DataConfig) -> Iterator[tuple[str, str, PathLike]]:
-    """Names among the origins, paths, and the files read there."""
-    for name, source in text_sources(config).items():
-        [file] = source.files
-        yield name, getattr(config, name) or distribution(config) or str(file), file
-        if config.trees is not None:
-            trees = config.trees.replace(SPLIT, name)
-            yield trees_of(name), trees, trees
-
-
-def _named(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Names among the origins and paths as the config has them."""
-    for split in SPLITS:
-        if (path := getattr(config, split) or distribution(config)) is not None:
-            yield split, path
-            # a corpus need not have test data, and so no trees for it
-            if config.trees is not None and (split != "test" or config.test is not None):
-                yield trees_of(split), config.trees.replace(SPLIT, split)
-    if config.mix is not None:
-        yield "mix", config.mix
-    # word vectors have no origin: the sum of so large a file would take its time
-    for vectors in filter(None, (config.vectors, *config.more_vectors)):
-        yield "vectors", vectors
-
-
-def _in_words(name: str) -> str:
-    others = {"mix": "data mixed in", "vectors": "word vectors"}
-    return others.get(name) or (f"{name} data" if name in SPLITS else f"file of {name}")
 
 
 def _same(file: Path, other: Path) -> bool:

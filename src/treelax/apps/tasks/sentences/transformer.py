@@ -14,16 +14,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
-from treelax.apps.tasks.text.config import ModelConfig
-from treelax.apps.tasks.text.hub import first_line
-from treelax.apps.tasks.text.subwords import Split
+from treelax.apps.tasks.sentences.hub import first_line
+from treelax.apps.tasks.sentences.subwords import Split
 from treelax.errors import BackendError, CheckpointError, InputError, install_command
 from treelax.nn.transformer import Subwords, SubwordTransformer
 
+Config = TypeVar("Config", bound=Any)  # of a model, with `pretrained`
 COPY = "transformer"  # the folder inside of a run that holds its transformer
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -117,15 +117,12 @@ def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) 
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def own_copy(pretrained: str | None, folder: str | os.PathLike[str]) -> str | None:
-    """The copy of a transformer in the folder of a run, if there is one, not its source."""
+def with_own_copy(model: Config, folder: str | os.PathLike[str]) -> Config:
+    """Settings of a model that name the copy in the folder of a run, if there is one."""
     copy = Path(folder, COPY)
-    return str(copy) if pretrained and copy.is_dir() else pretrained
-
-
-def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
-    """Settings that name the copy."""
-    return replace(model, pretrained=own_copy(model.pretrained, folder))
+    if model.pretrained is None or not copy.is_dir():
+        return model
+    return replace(model, pretrained=str(copy))
 
 
 def _library() -> Any:

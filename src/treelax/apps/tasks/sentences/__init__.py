@@ -1,0 +1,1 @@
+"""What tasks on sentences share: reading, transformers, word vectors, trained models, origins."""
