@@ -239,19 +239,6 @@ def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> 
 # ------------------------------------------------------------------ sentences and tensors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"words": ()}, "words: received none; expected at least one"),
-        ({"words": ("a",), "heads": (0, 1)}, "heads: received 2; expected one .* the 1 words"),
-        ({"words": ("a",), "tags": ()}, "tags: received 0"),
-    ],
-)
-def test_sentences_are_checked(arguments: dict[str, tuple[str, ...]], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Sentence(**arguments)  # type: ignore[arg-type]
-
-
 def test_heads_tensor() -> None:
     heads, lengths = heads_tensor([SECOND, FIRST])
     assert heads.tolist() == [[0, -1, -1, -1, -1, -1], [2, 0, 5, 5, 2, 2]]

@@ -16,14 +16,13 @@ from treelax.apps.data.listops import (
     DIGITS,
     OPERATORS,
     Expression,
-    baseline_heads,
     encode_listops,
     listops_statistics,
     parse_expression,
     read_listops,
     write_listops,
 )
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
 from treelax.trees import is_projective, is_tree
 
 SAMPLE = Path(__file__).parent / "listops_sample.tsv"  # twelve lines of the original test set
@@ -187,23 +186,7 @@ def test_tensors_by_hand() -> None:
         assert tensor.dtype == torch.int64
 
 
-def test_selected_expressions() -> None:
-    data = encode_listops([NESTED, FLAT, FLAT])
-    for chosen, expected in ([1, 0], [FLAT, NESTED]), (torch.tensor([2, 1]), [FLAT, FLAT]):
-        found, again = data.select(chosen).to("cpu"), encode_listops(expected)
-        for name in ("tokens", "lengths", "heads", "tags"):
-            assert torch.equal(getattr(found, name), getattr(again, name))
-
-
 # ------------------------------------------------------------------ statistics
-
-
-def test_baselines_by_hand() -> None:
-    assert baseline_heads(NESTED, "previous") == (0, 1, 2, 3, 4, 5, 6, 7)
-    assert baseline_heads(NESTED, "operator") == (0, 1, 1, 3, 3, 3, 3, 3)
-    assert baseline_heads(parse_expression("7"), "operator") == (0,)
-    with pytest.raises(InputError, match="baseline is 'next'; expected one of 'previous', 'oper"):
-        baseline_heads(FLAT, "next")  # type: ignore[arg-type]
 
 
 def test_statistics_by_hand() -> None:

@@ -13,7 +13,6 @@ from treelax.apps.data.listops import Expression, encode_listops, generate_listo
 from treelax.apps.tasks.listops import evaluation
 from treelax.apps.tasks.listops.evaluation import Parsed, evaluate, parse_all
 from treelax.apps.tasks.listops.model import ListOpsTagger, ModelConfig
-from treelax.errors import InputError
 from treelax.trees import heads_to_tree
 
 
@@ -149,13 +148,6 @@ def test_without_root_arcs_the_outermost_operator_has_no_head_to_find():
     assert "attachment below the root" in str(figures.tables("test")[0].rows)
 
 
-def test_no_expressions():
-    model, _ = scripted()
-    with pytest.raises(InputError, match=r"^expressions: received none; expected at least one"):
-        evaluate(model, [])
-    assert parse_all(model, []) == []
-
-
 # ------------------------------------------------------------------ batches, modes, lengths
 
 
@@ -184,14 +176,6 @@ def test_the_size_of_batches_never_changes_results(most, entries, monkeypatch):
     assert sum(sizes) == 40
     assert max(sizes) <= most
     assert len(sizes) > 1
-
-
-def test_progress_is_told_in_tokens(monkeypatch):
-    monkeypatch.setattr(evaluation, "BATCH_MOST", 1)
-    model, expressions = scripted()
-    told = []
-    evaluate(model, expressions, progress=told.append)
-    assert told == [4, 4 + 8, 4 + 8 + 12]  # the short ones first
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -48,17 +48,6 @@ def test_given_the_tree_tokens_change_nothing(trees, layers):
     assert not logits.isnan().any()
 
 
-def test_given_the_tree_tokens_change_nothing_for_the_parser_either(monkeypatch):
-    model = small()
-    one, other = encode(LONG), encode("[SM 0 1 2 3 4 5 6 7 8 9 0 ]")
-    assert one.tokens.shape == other.tokens.shape
-    scores = [model.parser.scores(batch.tokens, batch.lengths) for batch in (one, other)]
-    assert not torch.allclose(*scores)  # the parser does see the tokens
-    tree = heads_to_tree(one.heads, one.lengths)
-    monkeypatch.setattr(model.parser.tree, "discrete", lambda *_, **__: tree)
-    assert torch.equal(model(one), model(other))
-
-
 @given(st.data())
 def test_with_one_layer_only_the_number_of_modifiers_counts(data):
     n = data.draw(st.integers(1, 7))
@@ -175,14 +164,6 @@ def test_without_root_arcs_the_composer_does_not_see_them(trees, root_arcs):
     other = tree.clone()
     other[:, 0, 1:] = torch.rand(tree.shape[1] - 1)
     assert torch.equal(model.composer(tree), model.composer(other)) is not root_arcs
-
-
-def test_heads_on_the_left_start_ahead():
-    batch = encode(LONG)
-    plain, biased = (
-        small(left_head_bias=bias).parser.scores(batch.tokens, batch.lengths) for bias in (0.0, 2.0)
-    )
-    assert torch.allclose(biased - plain, 2 * torch.ones_like(plain).triu(1), atol=VALUE_F32)
 
 
 # ------------------------------------------------------------------ shapes, padding, sizes

@@ -20,7 +20,7 @@ from treelax.apps.tasks.listops.model import ListOpsTagger
 from treelax.apps.tasks.listops.parser import ListOpsParser
 from treelax.apps.tasks.text.model_files import WORDS, load_words, save_words
 from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.apps.training.checkpoint import save_checkpoint
 from treelax.apps.training.config import flatten
 from treelax.apps.training.run import Run
 from treelax.errors import CheckpointError, InputError
@@ -117,38 +117,10 @@ def test_runs_that_cannot_be_used(moved_runs, tmp_path):
         SentenceModel.from_pretrained(saved_run(tmp_path / "listops")[0].path)
 
 
-def test_settings_that_are_newer_than_a_run_have_their_defaults(moved_runs, tmp_path):
-    copy = shutil.copytree(moved_runs["classify"], tmp_path / "copy")
-    file = copy / "best" / "model.safetensors"
-    saved = load_checkpoint(file)
-    older = dict(saved.state["config"])
-    del older["model.temperature"], older["train.pool"]
-    save_checkpoint(file, saved.tensors, kind=saved.kind, state={"config": older})
-    model = SentenceModel.from_run(copy)
-    assert model.settings == SentenceModel.from_run(moved_runs["classify"]).settings
-    newer = saved.state["config"] | {"model.depth": 3}
-    for state in ({"config": newer}, {}):
-        save_checkpoint(file, saved.tensors, kind=saved.kind, state=state)
-        with pytest.raises(CheckpointError, match="does not fit this version"):
-            treelax.load(copy)
-
-
 def edited(file, change):
     told = json.loads(file.read_text())
     change(told)
     file.write_text(json.dumps(told))
-
-
-def test_saved_models_without_newer_settings_have_their_defaults(saved_model):
-    newer = {"quoted", "unusable"}
-    file = saved_model / "model.safetensors"
-    saved = load_checkpoint(file)
-    assert newer < saved.state["settings"].keys()
-    older = {key: value for key, value in saved.state["settings"].items() if key not in newer}
-    save_checkpoint(file, saved.tensors, kind=saved.kind, state=saved.state | {"settings": older})
-    edited(saved_model / "config.json", lambda told: told.update(settings=older))
-    settings = SentenceModel.from_pretrained(saved_model).settings
-    assert (settings.quoted, settings.unusable) == (None, "error")
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,3 @@ def test_broken_toml(old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=f"^runs/a/config.toml: .*{message}") as caught:
         from_toml(Experiment, WHOLE.replace(old, new), "runs/a/config.toml")
     assert "\n" not in str(caught.value)
-
-
-def test_a_setting_that_is_newer_than_the_file_has_its_default() -> None:
-    old = to_toml(DEFAULT).replace("gcn_layers = 2\n", "").replace("# rates = none\n", "")
-    assert from_toml(Experiment, old, "here") == DEFAULT

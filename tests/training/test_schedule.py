@@ -26,12 +26,6 @@ def test_the_plateau_rule_by_hand(
     assert schedule.best == max(scores)
 
 
-def test_the_cosine_falls_from_the_rate_to_almost_nothing() -> None:
-    schedule = Schedule("cosine", 2.0, epochs=4)
-    rates = [schedule.current(epoch) for epoch in range(1, 5)]
-    assert rates == pytest.approx([2, 1.707, 1, 0.293], rel=1e-3)
-
-
 @pytest.mark.parametrize("kind", ["plateau", "plateau previous", "cosine"])
 def test_a_schedule_goes_on_from_its_state(kind: str) -> None:
     scores = [50.0, 40, 45, 50, 51, 50, 50, 50]
@@ -52,9 +46,3 @@ def test_a_schedule_goes_on_from_its_state(kind: str) -> None:
             interrupted.update(score)
         resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
         assert follow(resumed, epochs) == follow(new(), 0)[epochs:]
-
-
-def test_a_state_of_before_there_were_two_rules() -> None:
-    schedule = Schedule("plateau", 1.0, epochs=9, patience=2)
-    schedule.restore({"factor": 0.9, "best": 50.0, "waited": 1})
-    assert schedule.update(49)

@@ -15,7 +15,6 @@ from treelax.apps.data.text.cache import TextSource, cached_splits
 from treelax.apps.data.text.encoding import EncodedText, encode_records
 from treelax.apps.data.text.records import Record, Records
 from treelax.apps.data.text.vocabulary import Vocabulary
-from treelax.errors import BackendError
 
 TRAIN = "yes\tA dog barks\na dog\nno\tno dog\nA cat\n"
 DEV = "no\ta bird\nA dog\n"
@@ -207,9 +206,3 @@ def test_several_may_write_at_once(data, folder):
         results = [contents(run.result()["train"]) for run in runs]
     assert all(result == results[0] for result in results)
     assert [file.suffix for file in files(folder)] == [".safetensors"] * 2
-
-
-def test_without_a_library_one_is_told_what_to_install(data, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(BackendError, match=r'safetensors .*pip install "treelax\[train\]"'):
-        cached_splits(data.sources, folder=folder)

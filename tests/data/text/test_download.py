@@ -59,13 +59,6 @@ def test_a_cut_connection_is_taken_up_again(
     assert names(tmp_path) == ["a.zip"]
 
 
-def test_the_part_of_another_file(tmp_path: Path, served: Served) -> None:
-    (tmp_path / "a.zip.part").write_bytes(b"x" * 100_000)
-    with pytest.raises(DataError, match=r"received a file with the SHA-256 .*: try again"):
-        fetch(served.archive(), tmp_path)
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-
-
 def test_a_wrong_checksum(tmp_path: Path, served: Served) -> None:
     wrong = hashlib.sha256(DATA).hexdigest()
     right = hashlib.sha256(b"other").hexdigest()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.apps.data.text.encoding import NO_TAG, RECORDS_BETWEEN_REPORTS, encode_records
+from treelax.apps.data.text.encoding import NO_TAG, encode_records
 from treelax.apps.data.text.records import Record, Records, Report
 from treelax.apps.data.text.vectors import random_vectors
 from treelax.apps.data.text.vocabulary import Vocabulary
@@ -60,13 +60,6 @@ def test_tags():
     assert data.label_names == ("ADV", "DET", "NOUN", "VERB")
     assert data.labels.tolist() == [1, 2, 2, 3, 0]
     assert data.targets(torch.tensor([1, 0]), 4).tolist() == [[2, 3, 0, NO_TAG], [1, 2, -1, -1]]
-
-
-def test_no_labels():
-    data = encode_records([record("a b", label=None)], Vocabulary()).with_labels(["x", "y"])
-    assert data.labels is None
-    assert data.label_names == ("x", "y")
-    assert data.to("cpu").labels is None
 
 
 @pytest.mark.parametrize(
@@ -166,15 +159,3 @@ def test_labels_of_the_training_data():
     for names, place in ((["ADV", "DET", "NOUN"], 4), (["ADV", "NOUN", "VERB"], 1)):
         with pytest.raises(DataError, match=rf"file.tsv, line {place}: received the label"):
             tagged.with_labels(names)
-
-
-# ------------------------------------------------------------------ the rest
-
-
-def test_progress():
-    count = 2 * RECORDS_BETWEEN_REPORTS + 1
-    records = [record("a")] * count
-    calls: list[tuple[int, int | None]] = []
-    encode_records(records, Vocabulary(), progress=lambda *call: calls.append(call))
-    steps = [RECORDS_BETWEEN_REPORTS, 2 * RECORDS_BETWEEN_REPORTS, count]
-    assert calls == [(step, count) for step in steps]

@@ -154,17 +154,6 @@ def test_errors_name_the_line(tmp_path: Path, name: str, line: str, message: str
     assert str(caught.value).startswith(f"{path}, line 2: ")
 
 
-def test_errors_in_an_official_table(tmp_path: Path) -> None:
-    path = official_table(tmp_path / "a.txt")
-    lines = path.read_text().splitlines()
-    message = "a.txt, line 2: received 11 columns; expected 5 to 10"
-    with pytest.raises(DataError, match=message):
-        list(read_snli(as_text(path, lines[0], lines[1] + "\tmore")))
-    as_text(path, lines[0].replace("sentence1_binary_parse", "sentence_binary_parse"))
-    with pytest.raises(DataError, match=r"line 1: no column .*; did you mean 'sentence_binary_par"):
-        list(read_snli(path))
-
-
 def test_splits_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a.tsv: received nothing; expected at least one pair"):
         list(read_snli(as_text(tmp_path / "a.tsv")))

@@ -65,12 +65,6 @@ def test_tokens(tmp_path: Path) -> None:
     assert (listed.tokens, plain.tokens) == (True, False)
 
 
-def test_labels_in_json(tmp_path: Path) -> None:
-    rows = [json.dumps({"sentence": "x", "label": label}) for label in (1, True, 0.5, " a b ")]
-    records = read_table(written(tmp_path, "\n".join(rows), "a.jsonl"))
-    assert [r.label for r in records] == ["1", "true", "0.5", "a b"]
-
-
 def test_lines_without_a_label_or_a_sentence(tmp_path: Path) -> None:
     records = read_table(written(tmp_path, "sentence\tlabel\na\tx\nb\t \n\n\tx\nc\ty"))
     assert [r.line for r in records] == [2, 6]
@@ -83,16 +77,6 @@ def test_lines_without_a_label_or_a_sentence(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ errors
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_missing_column(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path, FORMATS[name], f"a.{name}")
-    with pytest.raises(DataError) as caught:
-        list(read_table(path, label="lable"))
-    assert str(caught.value) == (
-        f"{path}, line 1: no column 'lable'; did you mean 'label'? It has: id, sentence, label"
-    )
 
 
 @pytest.mark.parametrize(

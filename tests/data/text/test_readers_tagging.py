@@ -154,14 +154,6 @@ def test_a_ragged_sentence_goes_as_a_whole(tmp_path: Path) -> None:
     assert records.report.dropped == {"wrong number of columns": [4]}
 
 
-def test_files_without_sentences(tmp_path: Path) -> None:
-    for text in ("", "\n\n", "# only a comment\n", "-DOCSTART- O\n"):
-        with pytest.raises(DataError, match=r"a.txt: received nothing; expected at least one sen"):
-            list(read_tagging(written(tmp_path, text)))
-    with pytest.raises(InputError, match=r"word and tag: received 1 for both"):
-        read_tagging(tmp_path / "a.txt", word=1, tag=1)
-
-
 # ------------------------------------------------------------------ tags perhaps
 
 
@@ -180,14 +172,6 @@ def test_words_with_and_without_tags(tmp_path: Path, text: str, tags: bool) -> N
     records = list(read_tagging(written(tmp_path, text), need_tags=False))
     assert [record.words() for record in records] == [[["Dogs", "bark"]], [["Hi"]]]
     assert [record.label is not None for record in records] == [tags, tags]
-
-
-def test_words_alone(tmp_path: Path) -> None:
-    path = written(tmp_path, "no\n#\n#1\nNew\u00a0York\n")
-    [record] = read_tagging(path, need_tags=False)
-    assert record.texts[0].split(" ") == ["no", "#", "#1", "New\u00a0York"]
-    with pytest.raises(DataError, match=r"a.txt, line 2: received 3 columns; expected 1"):
-        list(read_tagging(written(tmp_path, "One\na second line\n"), need_tags=False))
 
 
 def test_columns_as_told_to_a_command() -> None:

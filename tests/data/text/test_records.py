@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from treelax.apps.data.text.records import Record, Records, Report, TextStatistics
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
 
 
 def records(*texts: str | tuple[str, ...], tokens: bool = False, **checks: Any) -> Records:
@@ -76,12 +76,6 @@ def test_a_report_shows_some_line_numbers_and_all_reasons() -> None:
         "1,299 lines dropped: no gold label (1, 2, 3, 4, 5, …)",
         "1 line dropped: empty sentence (7)",
     ]
-
-
-@pytest.mark.parametrize("name", ["unusable", "empty"])
-def test_checks_are_checked(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name} is 'skip'; expected one of"):
-        records("a", **{name: "skip"})
 
 
 def test_statistics_of_records_that_pass() -> None:

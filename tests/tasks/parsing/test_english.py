@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-import torch
 from commands import Output, fail, shown, typed
 
 import treelax
@@ -101,15 +100,3 @@ def test_a_report_asks_for_a_run(
     told = fail(capsys, "report", "english")
     assert "english: is a model that comes with treelax, without a run to report on" in told
     assert "treelax analyse english --data FILE" in told
-
-
-def test_the_last_sentence_is_not_kept_too_long():
-    parser = treelax.load("english")
-    words = ("A", "small", "test", ".")
-    first = parser.arc_scores(words)
-    assert torch.equal(parser.arc_scores(words), first)
-    parser.model.double()
-    assert (parser.arc_scores(words) - first).abs().max() < 1e-3
-    with torch.no_grad():
-        parser.model.root.vector.add_(1)
-    assert (parser.arc_scores(words) - first).abs().max() > 1e-3

@@ -148,13 +148,6 @@ def test_new_words_are_looked_up(files: Path, capsys: Output) -> None:
         treelax.load(files / "run" / "best" / "model.safetensors")
 
 
-def test_long_sentences_are_parsed(run: Path) -> None:
-    words = ["cats", "see", "dogs"] * 150
-    [said] = treelax.load(run).predict([words])
-    assert len(said.heads[0]) == 450
-    assert said.heads[0].count(0) == 1
-
-
 def test_the_page_and_the_analysis_know_the_parser(
     run: Path, tmp_path: Path, capsys: Output
 ) -> None:
@@ -170,10 +163,3 @@ def test_the_page_and_the_analysis_know_the_parser(
     assert "dependency parsing" in report
     assert "dev: LAS, %" in report
     assert 'class="label">nsubj</text>' in report
-
-
-def test_trees_with_noise_are_drawn_like_those_without(run: Path, capsys: Output) -> None:
-    lines = shown(capsys, "parse", run, "the cats see dogs .", "--noise", "0.001").splitlines()
-    title = next(i for i, line in enumerate(lines) if line.startswith("best tree with"))
-    assert "nsubj" in lines[title - 1]
-    assert lines[title + 1 : 2 * title + 1] == lines[:title]

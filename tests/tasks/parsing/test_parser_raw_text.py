@@ -11,8 +11,7 @@ import pytest
 
 from treelax.__main__ import main
 from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
-from treelax.apps.tasks.parsing.alignment import align, surface_tokens
-from treelax.apps.tasks.parsing.evaluation import ParsingFigures
+from treelax.apps.tasks.parsing.evaluation import ParsingFigures, align, surface_tokens
 
 Output = pytest.CaptureFixture[str]
 LABELS = ("nsubj", "nsubj:pass", "obj", "root", "punct")

@@ -117,11 +117,6 @@ def test_several_roots_are_allowed_if_asked_for(files: Path) -> None:
     assert train(files, *FEW, "--set", "model.single_root=false") == 0
 
 
-def test_missing_files_are_named(files: Path, capsys: Output) -> None:
-    assert train(files, train="none.conllu") == 2
-    assert "none.conllu: does not exist; expected a CoNLL-U file" in capsys.readouterr().err
-
-
 def test_the_figures_that_choose_an_epoch_are_the_final_ones(files: Path) -> None:
     """The words of the dev set are read as in prediction, here in lower case."""
     lines = [line.split("\t") for line in (files / "dev.conllu").read_text().splitlines()]

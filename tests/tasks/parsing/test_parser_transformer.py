@@ -87,12 +87,6 @@ def test_sentences_that_are_too_long_are_named(
     assert f"line {dev.count(chr(10)) + 1}: the text has 50 words" in capsys.readouterr().err
 
 
-def test_what_is_no_model_is_told_in_one_line(files: Path, capsys: Output) -> None:
-    assert train(files, *with_transformer(files / "none")) == 2
-    [line] = capsys.readouterr().err.strip().splitlines()
-    assert "none, which is no folder; expected a Hugging Face model" in line
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_padding_and_hidden_words(files: Path, models: dict[str, Path], name: str) -> None:
     """Padding changes no loss, and neighbours do not know a hidden word."""

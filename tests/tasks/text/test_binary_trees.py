@@ -143,10 +143,3 @@ def test_what_needs_heads_is_refused(tmp_path, capsys):
     assert refused.endswith(f"{expected} for a heat map")
     refused = fail(capsys, "parse", model, SENTENCE, "--format", "heads")
     assert refused == f"--format is heads; expected brackets, the trees of {model}"
-
-
-def test_a_report_leaves_the_trees_out(tmp_path, capsys):
-    run = train("classify", tmp_path, **BINARY)
-    assert main(["report", str(run)]) == 0
-    assert "expected a model with dependency trees" in capsys.readouterr().err
-    assert (run / "report.html").exists()

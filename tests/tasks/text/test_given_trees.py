@@ -12,8 +12,7 @@ from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.text.encoding import encode_records
 from treelax.apps.data.text.records import Record, Records
 from treelax.apps.data.text.vocabulary import Vocabulary
-from treelax.apps.tasks.text.data import load_text
-from treelax.apps.tasks.text.given_trees import with_trees
+from treelax.apps.tasks.text.data import load_text, with_trees
 from treelax.errors import DataError
 
 
@@ -55,12 +54,6 @@ def test_heads_lie_beside_the_words(tmp_path):
     assert (treed.source, treed.label_names, treed.notes) == ("train.txt", ("x",), ())
 
 
-def test_trees_of_sentences_that_were_left_out_are_read_over(tmp_path):
-    data = encoded("a b", "c", "a b", dropped=True)
-    path = conllu(tmp_path, "x/0", "a/2 b/0", "y/0 z/1", "c/0", "c/0", "a/0 b/1", "w/0")
-    assert with_trees(data, path).heads.tolist() == [2, 0, 0, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
@@ -81,14 +74,6 @@ def test_capitals_make_a_difference_unless_words_are_in_lower_case(tmp_path):
     assert with_trees(encoded("Dogs bark", lower=True), path).heads.tolist() == [2, 0]
     with pytest.raises(DataError, match="sentence 1"):
         with_trees(encoded("Dogs bark"), path)
-
-
-def test_trees_of_pairs_come_in_the_order_of_the_texts(tmp_path):
-    records = [Record(("a b", "c"), "x", 1), Record(("a", "b a"), "y", 2)]
-    data = encode_records(records, Vocabulary())
-    treed = with_trees(data, conllu(tmp_path, "a/2 b/0", "c/0", "a/0", "b/0 a/1"))
-    assert treed.padded_heads(torch.tensor([0, 1]), 0, 2).tolist() == [[2, 0], [0, 0]]
-    assert treed.padded_heads(torch.tensor([0, 1]), 1, 2).tolist() == [[0, 0], [0, 1]]
 
 
 kept = st.lists(st.tuples(st.sampled_from(["a", "b c", "c b a"]), st.booleans()), min_size=1)
@@ -162,8 +147,3 @@ def test_sst_with_trees(tmp_path):
     }
     five = load_text(sst_data(tmp_path, trees=written_trees(tmp_path), classes="five"))
     assert five.splits["dev"].heads.tolist() == flat("dev", 0, 1, 2)
-
-
-def test_long_sentences_are_left_out_with_their_trees(tmp_path):
-    data = load_text(sst_data(tmp_path, trees=written_trees(tmp_path), max_length=3))
-    assert data.splits["train"].heads.tolist() == flat("train", 0, 3)

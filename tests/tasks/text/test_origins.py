@@ -11,8 +11,7 @@ import pytest
 from treelax.apps.tasks.sentences import origins
 from treelax.apps.tasks.sentences.origins import Origin, read_origins, trees_of
 from treelax.apps.tasks.text.config import DataConfig, SentenceSettings, TextConfig
-from treelax.apps.tasks.text.inputs import own_examples
-from treelax.apps.tasks.text.sources import training_files
+from treelax.apps.tasks.text.sources import own_examples, training_files
 from treelax.errors import DataError, InputError
 from treelax.files import sha256
 

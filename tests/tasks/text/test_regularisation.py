@@ -81,23 +81,6 @@ def test_answers_apart_cost_their_divergence(tmp_path, kind):
     assert losses == pytest.approx([plain + apart, plain + 3 * apart], rel=1e-4)
 
 
-@pytest.mark.parametrize("part", ["dropout", "input_dropout", "word_dropout"])
-def test_each_of_two_runs_has_its_own_dropout(tmp_path, part):
-    config = tiny("classify", DATA["classify"](tmp_path), noise="none", **{part: 0.5})
-    config = trained_with(config, consistency=1.0)
-    task = TextExperiment(config, load_text(config.data), CPU)
-    shape, indices = task.batches(seed=0)[0]
-    torch.manual_seed(0)
-    logits = task.logits(task.train, shape, indices.repeat(2))
-    first, second = logits.chunk(2)
-    assert not torch.isclose(first, second).all()
-    torch.manual_seed(0)
-    apart = task.loss(shape, indices, torch.Generator()).item()
-    torch.manual_seed(0)
-    task.config = trained_with(config, consistency=0.0)
-    assert apart > task.loss(shape, indices.repeat(2), torch.Generator()).item()
-
-
 def test_the_divergence_has_a_gradient():
     first, second = torch.randn(
         2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)

@@ -15,7 +15,6 @@ from tiny_texts import (
     multinli_data,
     pair_data,
     sst_data,
-    tag_data,
     written,
 )
 
@@ -63,11 +62,6 @@ def test_snli(tmp_path):
     assert data.mixed == 0
 
 
-def test_a_distribution_without_a_test_set(tmp_path):
-    data = load_text(multinli_data(tmp_path, "train", "dev_matched"))
-    assert list(data.splits) == ["train", "dev"]
-
-
 @pytest.mark.parametrize(("classes", "sizes"), [("binary", [3, 2, 1]), ("five", [4, 3, 1])])
 def test_sst(tmp_path, classes, sizes):
     data = load_text(sst_data(tmp_path, classes=classes))
@@ -92,14 +86,6 @@ def test_tables(tmp_path):
     assert (data.labels, data.splits["train"].texts) == (("asleep", "awake"), 1)
 
 
-def test_tables_of_raw_text_are_tokenised(tmp_path):
-    file = written(tmp_path / "raw.tsv", "text\tlabel", "Dogs bark.\tyes", "Hi\tno")
-    data = load_text(DataConfig(train=file, dev=file, vector_size=4))
-    assert words_of(data, "train", 0) == ["Dogs", "bark", "."]
-    tokens = load_text(DataConfig(train=file, dev=file, vector_size=4, tokens=True))
-    assert words_of(tokens, "train", 0) == ["Dogs", "bark."]
-
-
 def test_columns_of_tags_by_number_and_by_name(tmp_path):
     file = written(
         tmp_path / "ner.txt", "Dogs NNS B-NP O", "bark VBP B-VP O", "", "Ed NNP I-NP PER"
@@ -120,12 +106,6 @@ def test_columns_of_tags_by_number_and_by_name(tmp_path):
         load_text(replace(config, tag="7"))
     with pytest.raises(InputError, match=r"data.tag is '0'; expected the number"):
         replace(config, tag="0")
-
-
-def test_lower_case(tmp_path):
-    data = load_text(tag_data(tmp_path, lower=True))
-    assert words_of(data, "train", 0) == ["dogs", "bark", "loudly"]
-    assert data.splits["train"].ids[0] == data.splits["train"].ids[7]  # Dogs and dogs
 
 
 def test_the_same_contents_under_another_suffix_are_read_anew(tmp_path):
@@ -251,14 +231,3 @@ def test_the_fingerprint_tells_data_apart_that_training_depends_on(tmp_path, vec
     assert changed("dev", "no\tcats sleep", "no\tcats cats")
     # words of the test set have rows too, but no part in training
     assert not changed("test", "dogs bark", "owls bark")
-
-
-def test_cells_of_a_tsv_may_stand_in_quotes(tmp_path):
-    rows = ['yes\t"a ""big"" dog"', "no\tcats", ""]
-    file = written(tmp_path / "a.tsv", "label\ttext", *rows)
-    config = DataConfig(train=file, dev=file, tokens=True, vector_size=4)
-    words = {
-        quoted: load_text(replace(config, quoted=quoted)).vectors.known for quoted in (None, True)
-    }
-    assert '"big"' in words[True]
-    assert '""big""' in words[None]

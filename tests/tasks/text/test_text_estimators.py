@@ -106,17 +106,6 @@ def test_exact_needs_one_tree_for_each_loss(tmp_path):
         trained_with(config, consistency=1.0)
 
 
-def test_spans_have_no_simplex(tmp_path):
-    with pytest.raises(InputError, match=r"projection is simplex and model.structure binary"):
-        experiment("classify", tmp_path, "spigot", structure="binary")
-
-
-def test_discrete_epochs_are_of_relaxed_trees(tmp_path):
-    config = tiny("classify", class_data(tmp_path), estimator=EstimatorSettings("imle"))
-    with pytest.raises(InputError, match="expected 0: only relaxed trees become discrete"):
-        trained_with(config, discrete_epochs=1)
-
-
 def test_a_moving_baseline_survives_a_kill(tmp_path):
     settings = {"model__estimator": "reinforce", "model__estimator__samples": 2}
     whole = figures(train("classify", tmp_path / "whole", **settings))

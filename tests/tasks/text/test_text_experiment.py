@@ -288,15 +288,6 @@ def test_training_lowers_the_loss(tmp_path, kind, trees):
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
-def test_training_with_given_trees_and_a_bilstm(tmp_path):
-    data = sst_data(tmp_path, trees=written_trees(tmp_path))
-    config = tiny("classify", data, trees="given", encoder="bilstm", dense=False)
-    task = experiment(trained_with(config, batch_size=3))
-    losses = losses_of(task)
-    assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
-    assert task.evaluate().tolist()[1] == 2
-
-
 # ------------------------------------------------------------------ errors
 
 
@@ -311,8 +302,3 @@ def test_training_with_given_trees_and_a_bilstm(tmp_path):
 def test_data_of_another_kind(tmp_path, kind, make, message):
     with pytest.raises(InputError, match=message):
         experiment(tiny(kind, make(tmp_path)))
-
-
-def test_given_trees_are_missed_before_training_begins(tmp_path):
-    with pytest.raises(InputError, match=r"model\.trees is given and the data have no trees"):
-        experiment(tiny("classify", class_data(tmp_path), trees="given"))

@@ -15,7 +15,6 @@ from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.apps.tasks.text.model import ClassModel, PairModel, TagModel
 from treelax.apps.tasks.text.presets import preset
-from treelax.errors import InputError
 from treelax.nn.layout import PADDED, Packed
 from treelax.noise import perturbation
 from treelax.ops import best_tree, operations, select_heads, soft_tree
@@ -97,34 +96,6 @@ def test_the_papers_numbers_of_parameters(name, parameters):
 # ------------------------------------------------------------------ every kind of trees
 
 
-@every_kind
-@with_and_without_lstm
-@pytest.mark.parametrize("training", [True, False])
-def test_shapes(trees, lstm, training):
-    model = encoder(trees=trees, encoder=lstm).train(training)
-    vectors, tree = model(batch(), generator=seeded())
-    assert vectors.shape == (3, 5, model.output_size)
-    for sentence in words_of(vectors):
-        assert sentence.isfinite().all()
-    if trees in ("none", "intra"):
-        assert tree is None
-    else:
-        assert tree.shape == (3, 6, 6)
-        inside = torch.arange(1, 6) <= LENGTHS[:, None]
-        assert largest_error(tree.detach().sum(-2)[:, 1:], inside) < VALUE_F32
-        assert not tree[..., 0].any()
-
-
-@every_kind_with_trees
-def test_the_gcn_runs_over_the_tree(trees):
-    model = encoder(trees=trees).eval()
-    vectors, tree = model(batch())
-    assert model.gcn is not None
-    assert model.root is not None
-    expected = model.gcn(model.root(model.words(batch())), tree)[:, 1:]
-    assert torch.equal(vectors, expected)
-
-
 @every_kind_with_trees
 @pytest.mark.parametrize("packed", [True, False])
 def test_without_root_arcs_no_word_sees_the_root(trees, packed):
@@ -142,11 +113,6 @@ def test_without_root_arcs_no_word_sees_the_root(trees, packed):
         assert not torch.equal(vertices, moved)
         again = model.compose(moved, tree, layout.rooted())
         assert torch.equal(vectors, again) is not root_arcs
-
-
-def test_root_arcs_of_binary_trees():
-    with pytest.raises(InputError, match=r"model.root_arcs is false and .*binary; expected true"):
-        tiny_model(structure="binary", root_arcs=False)
 
 
 def test_latent_trees():

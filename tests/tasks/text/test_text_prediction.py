@@ -10,7 +10,7 @@ import torch
 from tiny_texts import tiny_model
 
 from treelax.apps.data.conllu import Sentence
-from treelax.apps.data.text.vectors import Vectors, random_vectors
+from treelax.apps.data.text.vectors import random_vectors
 from treelax.apps.tasks.base import Prediction
 from treelax.apps.tasks.sentences import trained
 from treelax.apps.tasks.text.config import SentenceSettings
@@ -134,16 +134,6 @@ def test_probabilities_are_those_of_the_logits():
     assert said.probability == max(said.probabilities.values())
 
 
-def test_words_in_lower_case():
-    model, other = Model(lower=True), Model()
-    model.vectors = other.vectors = Vectors(
-        model.vectors.matrix, {**model.vectors.known, "Dogs": 105}, unknown=100
-    )
-    assert model.predict([[["Dogs"]]])[0].probability == other.predict([[["dogs"]]])[0].probability
-    assert model.predict([[["Dogs"]]])[0].words == (("Dogs",),)
-    assert other.predict([[["Dogs"]]])[0].probability != other.predict([[["dogs"]]])[0].probability
-
-
 # ------------------------------------------------------------------ trees
 
 
@@ -214,12 +204,6 @@ def test_texts_without_words_have_no_label_and_keep_their_place(null):
     assert pair[0] == Prediction((("dogs",), ()))
     assert pair[1].label in LABELS
     assert Model("tag", null=null).predict([[[]]]) == [empty]
-
-
-def test_batches_of_nothing():
-    assert Model().predict([]) == []
-    with pytest.raises(InputError, match="batch_size is 0; expected at least 1"):
-        Model().predict([], batch_size=0)
 
 
 # ------------------------------------------------------------------ settings

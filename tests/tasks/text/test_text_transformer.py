@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_texts import DATA, class_data, tiny, trained_with, written
+from tiny_texts import DATA, tiny, trained_with, written
 from tiny_transformers import MODELS, POSITIONS, SIZE
 
 from treelax.apps.tasks.sentences import subwords
@@ -183,17 +183,6 @@ def test_batches_carry_their_subwords(kind, folder, tmp_path):
             assert transformer.sequences(ids)[0].shape[1] == shape[texts + which]
     plain = evaluation_batches(made.data.splits["dev"], CPU)
     assert made.count(made.dev_data, plain).tolist() == made.evaluate().tolist()
-
-
-def test_data_keep_all_words_whole(tmp_path):
-    config = class_data(tmp_path, dev=written(tmp_path / "d.csv", "state,words", "awake,an owl"))
-    data = load_text(config, whole_words=True)
-    assert {"an", "owl", "dog"} <= set(data.vectors.known)
-    assert data.vectors.matrix.shape == (len(data.vectors.known) + 3, 0)
-    assert len(set(data.splits["dev"].ids.tolist())) == 2
-    hashed = load_text(config)
-    assert "owl" not in hashed.vectors.known
-    assert load_text(config, whole_words=True).vectors.dim == 0
 
 
 def test_a_text_that_is_too_long_is_named(tmp_path, folder):

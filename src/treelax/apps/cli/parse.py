@@ -276,12 +276,11 @@ class ArcWeights:
 def _results(
     parser: TrainedParser, examples: Examples, weigh: ArcWeights | None, show: DisplayOptions
 ) -> Iterator[Result]:
-    """Each example with its trees; scores are those of the text alone."""
-    for example, prediction in parser.ask(examples):
+    """Each example with its trees."""
+    for example, prediction in parser.ask(examples, scores=bool(weigh or show.samples)):
         if prediction.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
-        asked = prediction.words if weigh or show.samples else ()
-        scores = [parser.arc_scores(text) for text in (example.texts if asked else ())]
+        asked, scores = prediction.words, prediction.scores or ()
         perturbed = [weigh.perturbed(matrix) for matrix in scores] if weigh else []
         soft = [weigh(matrix) for matrix in perturbed] if weigh else []
         noisy = [

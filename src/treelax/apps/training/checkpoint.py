@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from treelax.apps.data.tensor_files import DamagedError, check_sum, open_tensors, write_tensors
-from treelax.errors import CheckpointError, DataError
+from treelax.errors import CheckpointError, DataError, InputError
 
 FORMAT, VERSION = "treelax", "1"
 
@@ -77,14 +77,26 @@ def read_checkpoint_header(path: str | os.PathLike[str]) -> tuple[str, dict[str,
         return kind, state
 
 
-def misfit(file: Path, error: Exception) -> CheckpointError:
-    """The error for a file whose weights or settings are not those of this version."""
-    # torch's second line says what is wrong
-    what = " ".join(line.strip() for line in str(error).splitlines()[:2])
-    return CheckpointError(
-        f"{file}: does not fit this version of treelax ({what}); train again or use the version "
-        "that saved it"
-    )
+@contextmanager
+def restoring(
+    file: Path, *, keep: type[Exception] | tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Build a model from a checkpoint; what does not fit is an error, which names the file.
+
+    No random number is drawn. Errors to ``keep`` are raised as they are.
+    """
+    try:
+        with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
+            yield
+    except keep:
+        raise
+    except (InputError, KeyError, TypeError, RuntimeError) as error:
+        # torch's second line says what is wrong
+        what = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise CheckpointError(
+            f"{file}: does not fit this version of treelax ({what}); train again or use the version "
+            "that saved it"
+        ) from error
 
 
 @contextmanager

@@ -50,7 +50,6 @@ class Training:
         epoch: epochs done.
         seconds: spent on them, also before an interruption.
         best_epoch: the one with the best score; of equal ones the last.
-        knows_data: whether the data are known to be those that the run was started with.
 
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
@@ -83,7 +82,6 @@ class Training:
             getattr(settings, "improve_on", "best"),  # not a setting of every task
         )
         self.data = experiment.fingerprint()
-        self.knows_data = True
         self.epoch, self.best_epoch, self.seconds = 0, 0, 0.0
         self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.evaluation: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
@@ -207,8 +205,7 @@ class Training:
     def _restore(self) -> None:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=self.kind)
-        self.knows_data = "data" in saved.state  # older checkpoints do not say
-        free = (*(self.experiment.files if self.knows_data else ()), EPOCHS)
+        free = (*self.experiment.files, EPOCHS)
         now = flatten(self.experiment.config)
         # settings that are newer than the checkpoint are not compared
         before = now | saved.state.get("config", {}) | {key: now[key] for key in free}
@@ -217,7 +214,7 @@ class Training:
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
                 "it, or train anew with another --out"
             )
-        if self.knows_data and saved.state["data"] != self.data:
+        if saved.state["data"] != self.data:
             raise CheckpointError(
                 f"{self.run.path}: its training or dev data, or their word vectors, are not those "
                 "it was started with; restore the files, or train anew with another --out"
@@ -305,8 +302,8 @@ class Schedule:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint's `state`."""
-        self.factor, self.best, self.waited = state["factor"], state["best"], state["waited"]
-        self.previous = state.get("previous", self.best)  # older checkpoints have none, nor use it
+        for key in self.state():
+            setattr(self, key, state[key])
 
 
 def derive(seed: int, *path: str | int) -> int:

@@ -36,7 +36,7 @@ from treelax.apps.tasks.listops.config import ListOpsConfig
 from treelax.apps.tasks.listops.data import load_splits, load_test
 from treelax.apps.tasks.listops.evaluation import Evaluation, evaluate, parse_all
 from treelax.apps.tasks.listops.model import ListOpsTagger
-from treelax.apps.training.checkpoint import load_checkpoint, misfit
+from treelax.apps.training.checkpoint import load_checkpoint, restoring
 from treelax.apps.training.config import from_table
 from treelax.apps.training.run import best_model
 from treelax.errors import InputError
@@ -181,13 +181,10 @@ def load(
         )
     file = best_model(path)
     saved = load_checkpoint(file, kind="listops", device=device)
-    try:
+    with restoring(file):
         config = from_table(ListOpsConfig, saved.state.pop("config", {}), "config")
-        with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
-            model = ListOpsTagger(config.model).to(device)
+        model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)
-    except (InputError, RuntimeError) as error:
-        raise misfit(file, error) from error
     return ListOpsParser(model.eval(), config, name)
 
 

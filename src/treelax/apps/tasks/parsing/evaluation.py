@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ import torch
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.table import Table
 from treelax.apps.tasks.base import Heads
-from treelax.apps.tasks.parsing.alignment import align
 from treelax.apps.tasks.parsing.lexicon import universal
 from treelax.trees import is_tree
 
@@ -179,3 +179,72 @@ def _f1(counts: Counter[str], key: str) -> float:
 def _table(name: str, rows: dict[str, dict[str, Any]], title: str | None) -> Table:
     cells = [[key, row["words"], *(float(row[k]) for k in KEYS)] for key, row in rows.items()]
     return Table([name, "words", *HEADINGS], cells, title)
+
+
+# ------------------------------------------------------------------ words that the parser cut
+
+
+def surface_tokens(sentence: Sentence) -> Iterator[tuple[str, range]]:
+    """The tokens of a sentence as its text has them, each with the numbers of its words.
+
+    >>> lines = [f"{number}\\t{form}" for number, form in (("1-2", "don't"), (1, "do"), (2, "n't"))]
+    >>> list(surface_tokens(Sentence(("do", "n't"), lines=tuple(lines))))
+    [("don't", range(1, 3))]
+    """
+    end = 0
+    for line in sentence.lines or [f"{m}\t{word}" for m, word in enumerate(sentence.words, 1)]:
+        if line.startswith("#"):
+            continue
+        number, form = line.split("\t")[:2]
+        first, _, last = number.partition("-")
+        if "." not in number and int(first) > end:  # no empty node, no word of a multiword token
+            end = int(last or first)
+            yield form, range(int(first), end + 1)
+
+
+def characters(text: str) -> str:
+    """What is compared of a text: all but its spaces."""
+    return "".join(text.split())
+
+
+def align(gold: Sentence, words: Sequence[str]) -> dict[int, int]:
+    """For words that cut the same text otherwise, the number of the gold word that each of them is.
+
+    By the rules of the CoNLL 2018 shared task: a word is a gold word if both have the same characters
+    of the text. The words of a gold multiword token have none; among the words within
+    it, they are found by the longest common subsequence of forms, whatever their case.
+
+    >>> align(Sentence(("well", "-", "known", ".")), ("well-known", "."))
+    {2: 4}
+    """
+    ends, end = [], 0
+    for word in words:
+        ends.append(end := end + len(characters(word)))
+    spans = {span: m for m, span in enumerate(zip([0, *ends], ends, strict=False), 1)}
+    numbers_of, start = {}, 0
+    for form, numbers in surface_tokens(gold):
+        end = start + len(characters(form))
+        if len(numbers) == 1:
+            if (start, end) in spans:
+                numbers_of[spans[start, end]] = numbers[0]
+        else:
+            inside = [m for (a, b), m in spans.items() if start <= a and b <= end]
+            gold_forms = tuple(gold.words[g - 1].lower() for g in numbers)
+            forms = tuple(words[m - 1].lower() for m in inside)
+            numbers_of |= {inside[j]: numbers[i] for i, j in _common(gold_forms, forms)}
+        start = end
+    return numbers_of
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """The places of a longest common subsequence."""
+
+    @cache
+    def best(i: int, j: int) -> tuple[tuple[int, int], ...]:
+        if i == len(one) or j == len(other):
+            return ()
+        if one[i] == other[j]:
+            return ((i, j), *best(i + 1, j + 1))
+        return max(best(i + 1, j), best(i, j + 1), key=len)
+
+    return best(0, 0)

@@ -12,8 +12,8 @@ from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.text.records import CheckOptions
 from treelax.apps.data.text.tokenizer import written_words
 from treelax.apps.tasks.base import Example, Examples, Source
-from treelax.apps.tasks.parsing.alignment import characters, surface_tokens
 from treelax.apps.tasks.parsing.config import ParserConfig
+from treelax.apps.tasks.parsing.evaluation import characters, surface_tokens
 from treelax.apps.tasks.parsing.treebank import check_tree, read_treebank
 from treelax.apps.tasks.sentences.inputs import ReadOptions, is_treebank, treebank_examples
 from treelax.apps.tasks.sentences.inputs import read_examples as read_texts

@@ -20,7 +20,7 @@ from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.parsing.config import FILES, ParserConfig
 from treelax.apps.tasks.parsing.lexicon import NAMES, Lexicon
 from treelax.apps.tasks.parsing.model import ParserModel
-from treelax.apps.training.checkpoint import load_checkpoint, misfit, save_checkpoint
+from treelax.apps.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from treelax.apps.training.config import flatten, from_table
 from treelax.errors import InputError
 
@@ -67,7 +67,7 @@ def load_packed(path: Path, *, kind: str) -> Packed:
     saved = load_checkpoint(path, kind=kind)
     if "about" not in saved.state:
         raise InputError(f"{path}: lacks the words of its run; expected the folder of the run")
-    try:
+    with restoring(path):
         tensors = {name: t for name, t in saved.tensors.items() if not name.endswith(SCALE)}
         for name in [name for name in saved.tensors if name + SCALE in saved.tensors]:
             tensors[name] = tensors[name] * saved.tensors[name + SCALE]
@@ -77,11 +77,8 @@ def load_packed(path: Path, *, kind: str) -> Packed:
         names = {name: tuple(values) for name, values in saved.state["lexicon"].items()}
         lexicon = Lexicon(**names, vectors=vectors)
         config = from_table(ParserConfig, saved.state["config"], "config")
-        with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
-            model = ParserModel(config.model, lexicon)
+        model = ParserModel(config.model, lexicon)
         model.load_state_dict(tensors)
-    except (KeyError, TypeError, InputError, RuntimeError) as error:
-        raise misfit(path, error) from error
     return Packed(model, lexicon, config, saved.state["about"])
 
 

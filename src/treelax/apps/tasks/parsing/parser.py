@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -39,7 +38,7 @@ from treelax.apps.tasks.sentences.trained import GROWING, SentenceParser, Texts
 from treelax.apps.tasks.sentences.trained import Batch as PredictBatch
 from treelax.apps.tasks.sentences.transformer import COPY, with_own_copy
 from treelax.apps.tasks.sentences.word_vectors import WordVectors
-from treelax.apps.training.checkpoint import load_checkpoint, misfit
+from treelax.apps.training.checkpoint import load_checkpoint, restoring
 from treelax.apps.training.config import from_table
 from treelax.apps.training.run import Run, best_model
 from treelax.errors import InputError, TreelaxError
@@ -77,7 +76,6 @@ class DependencyParser(SentenceParser):
         if lexicon.vectors is not None and model.words.given is not None and about is None:
             names = [PurePath(file).name for file in config.data.vector_files]
             self.word_vectors = WordVectors(lexicon.vectors, model.words.given, names, model=name)
-        self._last: tuple[Any, Tensor] | None = None
 
     def _check(self, texts: Texts, where: str) -> None:
         """Refuse a sentence that is too long for a transformer, or without the tags that are read."""
@@ -272,16 +270,9 @@ class DependencyParser(SentenceParser):
         return [tree for tree in trees if tree.log_prob != -math.inf]
 
     def _vertices(self, sentence: Sentence) -> Tensor:
-        """Vectors of the root and the words of a sentence; those of the last one are kept."""
-        weights = chain(self.model.parameters(), self.model.buffers())
-        versions = [
-            (id(x), x.dtype, x.device, 0 if x.is_inference() else x._version) for x in weights
-        ]
-        last = self._last  # another thread may set it
-        if last is None or last[0] != (sentence, versions):
-            batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
-            last = self._last = (sentence, versions), self.model.vertices(batch, forms)
-        return last[1]
+        """Vectors of the root and the words of a sentence."""
+        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
+        return self.model.vertices(batch, forms)
 
     @property
     def _device(self) -> torch.device:
@@ -317,16 +308,12 @@ def load(
     file = best_model(path)
     saved = load_checkpoint(file, kind=DependencyParser.task)
     lexicon = Lexicon.load(path / WORDS)
-    try:
+    of_transformer = TreelaxError if (path / COPY).exists() else ()
+    with restoring(file, keep=of_transformer):
         # files may have moved since, which the run's config records
         trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
-        with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
-            model = ParserModel(with_own_copy(trained.model, path), lexicon)
+        model = ParserModel(with_own_copy(trained.model, path), lexicon)
         model.load_state_dict(saved.tensors)
-    except (InputError, RuntimeError) as error:
-        if (path / COPY).exists() and isinstance(error, TreelaxError):
-            raise  # of the transformer
-        raise misfit(file, error) from error
     config = Run.open(path).config(ParserConfig)
     parser = DependencyParser(
         model.eval().to(device), lexicon, config, name, origins=read_origins(path)

@@ -17,9 +17,8 @@ from treelax.apps.data.text.vectors import NULL
 from treelax.apps.tasks.sentences.subwords import subword_lengths
 from treelax.apps.tasks.settings import for_batches
 from treelax.apps.tasks.text.config import FILES, ModelConfig, TextConfig, with_learned_words
-from treelax.apps.tasks.text.data import TextData
+from treelax.apps.tasks.text.data import TextData, TreedText
 from treelax.apps.tasks.text.encoder import Sentences
-from treelax.apps.tasks.text.given_trees import TreedText
 from treelax.apps.tasks.text.model import NETWORKS, TextModel
 from treelax.apps.tasks.text.model_files import save_words
 from treelax.errors import InputError, counted

@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import get_args
 
 from torch import Tensor
 
@@ -29,7 +29,7 @@ from treelax.apps.tasks.saved import FORMAT, read_config, task_of
 from treelax.apps.tasks.sentences.task import WORDS
 from treelax.apps.tasks.sentences.transformer import COPY, copy_folder, with_own_copy
 from treelax.apps.tasks.text.config import Kind, SentenceSettings, TextConfig
-from treelax.apps.training.checkpoint import load_checkpoint, misfit, save_checkpoint
+from treelax.apps.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from treelax.apps.training.config import flatten, from_table
 from treelax.apps.training.run import CONFIG as RUN_CONFIG
 from treelax.apps.training.run import Run, best_model
@@ -39,7 +39,6 @@ from treelax.files import atomic_write, sha256
 CONFIG, MODEL = "config.json", "model.safetensors"
 KIND, WORDS_KIND = "sentences", "words"
 KINDS = get_args(Kind)
-Config = TypeVar("Config", TextConfig, SentenceSettings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,8 @@ def load_folder(path: Path) -> SavedSentences:
             )
         saved = load_checkpoint(file, kind=run.task)
         vectors, labels = load_words(path / WORDS)
-        config = _restored(TextConfig, saved.state.get("config"), file)
+        with restoring(file):
+            config = from_table(TextConfig, saved.state.get("config"), "settings")  # type: ignore[arg-type]
         settings = SentenceSettings.of(config, rows=len(vectors.matrix))
     else:
         task_of(path)  # refuses what holds no model
@@ -73,7 +73,8 @@ def load_folder(path: Path) -> SavedSentences:
         saved = load_checkpoint(file, kind=KIND)
         vectors, labels = load_words(path / WORDS)
         table = saved.state.get("settings", {})
-        settings = _restored(SentenceSettings, table, file)
+        with restoring(file):
+            settings = from_table(SentenceSettings, table, "settings")
         if (public.get("settings"), public.get("labels")) != (table, list(labels)):
             raise CheckpointError(
                 f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
@@ -126,13 +127,6 @@ def save_folder(
         raise CheckpointError(
             f"{path}: was not saved ({reason}); mend that and save again"
         ) from error
-
-
-def _restored(kind: type[Config], table: Any, file: Path) -> Config:
-    try:
-        return from_table(kind, table, "settings")
-    except InputError as error:
-        raise misfit(file, error) from error
 
 
 def save_words(path: Path, vectors: Vectors, labels: tuple[str, ...]) -> None:

@@ -38,11 +38,10 @@ from treelax.apps.tasks.sentences.trained import GROWING, Batch, SentenceParser,
 from treelax.apps.tasks.sentences.word_vectors import THE_MODEL, VectorFiles, WordVectors
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
 from treelax.apps.tasks.text.encoder import Sentences
-from treelax.apps.tasks.text.inputs import own_examples
 from treelax.apps.tasks.text.model import NETWORKS
 from treelax.apps.tasks.text.model_files import load_folder, save_folder
-from treelax.apps.tasks.text.sources import training_files
-from treelax.apps.training.checkpoint import misfit
+from treelax.apps.tasks.text.sources import own_examples, training_files
+from treelax.apps.training.checkpoint import restoring
 from treelax.apps.training.run import CONFIG, Run
 from treelax.brackets import brackets
 from treelax.errors import InputError, TreelaxError
@@ -296,17 +295,13 @@ class SentenceModel(SentenceParser, nn.Module):
         if not folder.exists() and looks_like_hub_name(str(name)):
             folder = fetch_folder(str(name), revision=revision)
         saved = load_folder(folder)
-        try:
-            with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-                model = cls(saved.settings, saved.vectors, saved.labels)
+        of_transformer = TreelaxError if saved.settings.model.pretrained is not None else ()
+        with restoring(saved.file, keep=of_transformer):
+            model = cls(saved.settings, saved.vectors, saved.labels)
             new = model.network.state_dict()
             # a saved model has its learned vectors as rows of the matrix, where they start from
             learned = {LEARNED: new[LEARNED]} if LEARNED in new else {}
             model.network.load_state_dict(learned | dict(saved.weights))
-        except (InputError, RuntimeError) as error:
-            if saved.settings.model.pretrained is not None and isinstance(error, TreelaxError):
-                raise  # of the transformer
-            raise misfit(saved.file, error) from error
         model.name = model.word_vectors.model = str(name)
         model.word_vectors.use_files(vectors)
         if (folder / CONFIG).is_file():

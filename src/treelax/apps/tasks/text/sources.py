@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import islice
+from pathlib import Path
 
-from treelax.apps.data.input_files import NoSuchSplitError, PathLike
+from treelax.apps.data.input_files import NoSuchSplitError, PathLike, one_file
 from treelax.apps.data.text.cache import TextSource, cache_folder
 from treelax.apps.data.text.download import ARCHIVES
 from treelax.apps.data.text.readers_corpora import (
@@ -18,11 +20,20 @@ from treelax.apps.data.text.readers_corpora import (
     read_sst,
 )
 from treelax.apps.data.text.readers_table import read_table
-from treelax.apps.data.text.readers_tagging import column_of, read_tagging
+from treelax.apps.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.apps.data.text.records import CheckOptions, Records
-from treelax.apps.tasks.sentences.origins import SPLITS, TrainingFile, trees_of
-from treelax.apps.tasks.text.config import SPLIT, DataConfig
+from treelax.apps.tasks.base import Examples, Source
+from treelax.apps.tasks.sentences.inputs import CONLLU, as_example, labelled_treebank
+from treelax.apps.tasks.sentences.origins import (
+    SPLITS,
+    Origin,
+    TrainingFile,
+    find_again,
+    trees_of,
+)
+from treelax.apps.tasks.text.config import SPLIT, DataConfig, SentenceSettings, TextConfig
 from treelax.errors import DataError, InputError
+from treelax.ops.checks import one_of
 
 CORPORA = ("snli", "multinli", "sst")
 MULTINLI = {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"}
@@ -158,3 +169,41 @@ def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:
     """Of words and tags."""
     word, tag = (None if name is None else column_of(name) for name in (config.word, config.tag))
     return word, tag
+
+
+def own_examples(
+    config: TextConfig,
+    settings: SentenceSettings,
+    split: str,
+    origins: Mapping[str, Origin],
+    *,
+    limit: int | None = None,
+) -> Examples:
+    """The examples of a split of the training data, if its file is still the same."""
+    data = config.data
+    one_of("split", split, SPLITS)
+    if config.model.trees == "given" and data.trees is not None:
+        trees, name = data.trees.replace(SPLIT, split), trees_of(split)
+        file = find_again(trees, origins.get(name), f"file of {name}")
+        return labelled_treebank(file, settings, Source(), limit)
+    named = getattr(data, split) or distribution(data)
+    if named is None and split not in origins:
+        there = " or ".join(name for name in SPLITS if getattr(data, name))
+        raise InputError(
+            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
+            f"report, --split {there}"
+        )
+
+    def file_of(path: str) -> Path:
+        file = read_split(data, split, path).file
+        assert file is not None  # all readers of runs read a file
+        return file
+
+    path = find_again(named, origins.get(split), f"{split} data", file_of=file_of)
+    # as the reader of tagged words finds it in an archive
+    if data.format == "tagging" and one_file(path, preferred=WORD_SUFFIXES).suffix == CONLLU:
+        return labelled_treebank(path, settings, Source(), limit)
+    records = read_split(data, split, path)
+    rows = (as_example(record, settings) for record in islice(records, limit))
+
+    return Examples(records.source, rows, lambda: records.report.lines())
