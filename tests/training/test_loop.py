@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import replace
 from functools import cache
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.apps.training.config import flatten
-from treelax.apps.training.loop import Training
+from treelax.apps.training.loop import Schedule, Training
 from treelax.apps.training.metrics import read_metrics
 from treelax.apps.training.run import Run
 from treelax.errors import CheckpointError, TrainingError, TreelaxError
@@ -236,8 +237,45 @@ def test_other_data_than_it_was_started_with(tmp_path: Path) -> None:
     assert Training(run, Line(settings)).epoch == 1
     with pytest.raises(CheckpointError, match="are not those it was started with; restore the"):
         Training(run, Line(settings, data="other"))
-    # a checkpoint of before data were told fits any, and one of before a setting had its default
-    saved = load_checkpoint(run.last_checkpoint)
-    del saved.state["data"], saved.state["config"]["train.average"]
-    save_checkpoint(run.last_checkpoint, saved.tensors, kind=saved.kind, state=saved.state)
-    assert Training(run, Line(settings, data="other")).epoch == 1
+
+
+# ------------------------------------------------------------------ learning rates
+
+
+@pytest.mark.parametrize(
+    ("improve_on", "patience", "scores", "reloads"),
+    [
+        ("best", 3, [50, 60, 60, 55, 59, 61, 1, 2, 3, 61, 61, 61, 62], [5, 9, 12]),
+        ("previous", 2, [50, 40, 45, 44, 44, 43, 43, 44], [5, 7]),
+    ],
+)
+def test_the_plateau_rule_by_hand(
+    improve_on: str, patience: int, scores: list[int], reloads: list[int]
+) -> None:
+    schedule = Schedule("plateau", 1.0, 20, patience, decay=0.5, improve_on=improve_on)
+    for epoch, score in enumerate(scores, 1):
+        assert schedule.current(epoch) == 0.5 ** sum(reload < epoch for reload in reloads)
+        assert schedule.update(score) == (epoch in reloads)
+    assert schedule.best == max(scores)
+
+
+@pytest.mark.parametrize("kind", ["plateau", "plateau previous", "cosine"])
+def test_a_schedule_goes_on_from_its_state(kind: str) -> None:
+    scores = [50.0, 40, 45, 50, 51, 50, 50, 50]
+
+    def follow(schedule: Schedule, first: int) -> list[tuple[float, bool]]:
+        return [
+            (schedule.current(epoch), schedule.update(score))
+            for epoch, score in enumerate(scores[first:], first + 1)
+        ]
+
+    def new() -> Schedule:
+        rule, _, improve_on = kind.partition(" ")
+        return Schedule(rule, 0.1, 8, patience=2, decay=0.9, improve_on=improve_on or "best")
+
+    for done in (0, 1, 3, 4):
+        interrupted, resumed = new(), new()
+        for score in scores[:done]:
+            interrupted.update(score)
+        resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
+        assert follow(resumed, done) == follow(new(), 0)[done:]

@@ -9,7 +9,7 @@ from treelax.apps.data.text.encoding import NO_TAG, encode_records
 from treelax.apps.data.text.records import Record, Records, Report
 from treelax.apps.data.text.vectors import random_vectors
 from treelax.apps.data.text.vocabulary import Vocabulary
-from treelax.errors import DataError
+from treelax.errors import DataError, InputError
 
 
 def record(*texts, label="x", line=1):
@@ -159,3 +159,28 @@ def test_labels_of_the_training_data():
     for names, place in ((["ADV", "DET", "NOUN"], 4), (["ADV", "NOUN", "VERB"], 1)):
         with pytest.raises(DataError, match=rf"file.tsv, line {place}: received the label"):
             tagged.with_labels(names)
+
+
+# ------------------------------------------------------------------ words and their numbers
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text()), st.booleans())
+def test_words_and_ids_answer_each_other(words, lower):
+    vocabulary = Vocabulary(lower=lower)
+    numbers = vocabulary.ids(words)
+    assert [vocabulary.word(number) for number in numbers] == [
+        word.lower() if lower else word for word in words
+    ]
+    assert sorted(set(numbers)) == list(range(1, len(vocabulary) + 1))
+    assert [vocabulary.get(word) for word in words] == numbers
+    assert Vocabulary(list(vocabulary), lower=lower).ids(words) == numbers
+
+
+def test_new_words_get_the_next_id():
+    vocabulary = Vocabulary(["b"])
+    assert vocabulary.ids(["a", "b", "c", "a"]) == [2, 1, 3, 2]
+    assert vocabulary.get("d") is None
+    assert list(vocabulary) == ["b", "a", "c"]
+    with pytest.raises(InputError, match="received the string 'dog'; expected several"):
+        vocabulary.ids("dog")

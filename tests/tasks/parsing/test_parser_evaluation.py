@@ -61,28 +61,6 @@ def test_eval_needs_a_treebank(run: Path, tmp_path: Path, capsys: Output) -> Non
     assert "the run was trained without test data; expected --data FILE" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ("1 a 2 x, 2 b 1 y, 3 c 0 root", "line 3: received head 2, part of a cycle"),
-        ("1 a 0 root, 2 b 0 root", "line 4: received head 0 for a second word"),
-        ("1 a 7 x, 2 b 0 root", "line 3: received head 7; expected 0 to 2"),
-        ("1 a 2 x, 2 b 0 _", "line 4: received no label (_)"),
-    ],
-)
-def test_eval_refuses_what_is_no_labelled_tree(
-    run: Path, tmp_path: Path, capsys: Output, rows: str, told: str
-) -> None:
-    lines = ["1\ta\t_\t_\t_\t_\t0\troot\t_\t_", ""]
-    for row in rows.split(", "):
-        number, word, head, label = row.split()
-        lines.append("\t".join([number, word, *"____", head, label, "_", "_"]))
-    (tmp_path / "x.conllu").write_text("\n".join([*lines, "", ""]))
-    assert main(["eval", str(run), "--data", str(tmp_path / "x.conllu"), "--device", "cpu"]) == 2
-    [line] = capsys.readouterr().err.strip().splitlines()
-    assert f"x.conllu, {told}" in line
-
-
 def test_sentences_too_long_are_refused_or_skipped(
     run: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_texts import (
+    DATA,
     PAIRS,
     SNLI_SAMPLE,
     class_data,
     multinli_data,
     pair_data,
     sst_data,
+    tag_data,
     written,
 )
 
+from treelax.apps.data.text.encoding import encode_records
 from treelax.apps.data.text.readers_corpora import SST_CLASSES
+from treelax.apps.data.text.records import Record
 from treelax.apps.data.text.vectors import FIRST_UNKNOWN, UNKNOWN
+from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.apps.tasks.text.config import DataConfig
-from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.data import encoded_splits, joined, load_text, without_long
 from treelax.errors import DataError, InputError
 
 FIRST_KNOWN = FIRST_UNKNOWN + UNKNOWN
@@ -231,3 +239,186 @@ def test_the_fingerprint_tells_data_apart_that_training_depends_on(tmp_path, vec
     assert changed("dev", "no\tcats sleep", "no\tcats cats")
     # words of the test set have rows too, but no part in training
     assert not changed("test", "dogs bark", "owls bark")
+
+
+# ------------------------------------------------------------------ sets made of others
+
+sentences = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5)).map(
+        lambda sizes: tuple(" ".join("abcde"[:n]) for n in sizes)
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(sentences, st.integers(1, 5))
+def test_without_long_keeps_what_a_filter_of_records_keeps(texts, longest):
+    records = [Record(pair, str(i), i) for i, pair in enumerate(texts)]
+    short = [r for r in records if all(len(t.split()) <= longest for t in r.texts)]
+    data = encode_records(records, Vocabulary(list("abcde")))
+    if not short:
+        with pytest.raises(InputError):
+            without_long(data, longest)
+        return
+    kept, left_out = without_long(data, longest)
+    expected = encode_records(short, Vocabulary(list("abcde"))).with_labels(data.label_names)
+    for name in ("ids", "offsets", "labels", "lines"):
+        assert torch.equal(getattr(kept, name), getattr(expected, name))
+    assert left_out == len(records) - len(short)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+def test_without_long_keeps_tags_with_their_words(sizes):
+    records = [
+        Record((" ".join("abcd"[:n]),), tuple("ABCD"[:n]), i, tokens=True)
+        for i, n in enumerate([*sizes, 1])
+    ]
+    kept, _ = without_long(encode_records(records, Vocabulary()), 2)
+    for i in range(len(kept)):
+        tags = [kept.label_names[t] for t in kept.targets(torch.tensor([i]), 2)[0] if t >= 0]
+        assert [tag.lower() for tag in tags] == kept.words(i)
+
+
+def test_joined_sets_are_gathered_as_each_alone():
+    vocabulary = Vocabulary()
+    sets = [
+        encode_records(
+            [Record((f"{name} {'x ' * i}", f"{name} y"), "l", i) for i in range(3)], vocabulary
+        )
+        for name in ("a", "b")
+    ]
+    both = joined(*sets)
+    for which in (0, 1):
+        expected = torch.cat([data.padded(torch.arange(3), which, 4) for data in sets])
+        assert torch.equal(both.padded(torch.arange(6), which, 4), expected)
+
+
+# ------------------------------------------------------------------ data that are refused
+
+ONE = str(SNLI_SAMPLE)
+UNLABELLED = ("sentence1_binary_parse\tsentence2_binary_parse", "( A dog )\t( A cat )")
+
+
+def table(make, name, *lines, split="dev", **changes):
+    """A config of small data with one split in another file."""
+    return lambda f: make(f, **{split: written(f / name, *lines)}, **changes)
+
+
+def both(make, *lines, **changes):
+    """A config of small data whose training and dev data are one file."""
+    return lambda f: make(
+        f, **dict.fromkeys(["train", "dev"], written(f / "a.csv", *lines)), **changes
+    )
+
+
+REFUSED = [
+    (lambda f: DataConfig(format="snli"), "fetch it with treelax data snli, or give --from"),
+    (
+        lambda f: DataConfig(format="sst", train=ONE),
+        "data.dev is none beside --train; .* --from PA",
+    ),
+    (lambda f: DataConfig(format="snli", dev=ONE, test=ONE), "none beside --dev and --test; exp"),
+    (lambda f: class_data(f, dev=None), "data.dev is none; .* --dev FILE"),
+    (lambda f: tag_data(f, train=None), "data.train is none; .* --train FILE"),
+    (lambda f: DataConfig(format="sst", path=str(f / "no")), "no: does not exist"),
+    (lambda f: DataConfig(format="snli", path=ONE), "one file, which would serve as every split"),
+    (lambda f: multinli_data(f, "train"), "for dev_matched"),
+    (
+        table(class_data, "a.csv", "state,words", "awake,a cat", "dizzy,a dog"),
+        r"a\.csv, line 3: received the label 'dizzy'; expected .* 'asleep', 'awake'",
+    ),
+    (
+        table(tag_data, "a.txt", "Dogs NOUN\n", "Hi INTJ\nthere ADVERB"),
+        r"a\.txt, line 3: received the label 'ADVERB'",
+    ),
+    (
+        table(multinli_data, "multinli_0.9_test_matched_unlabeled.txt", *UNLABELLED, split="test"),
+        "has no labels; expected labelled data for test: leave out --test",
+    ),
+    (table(class_data, "a.tsv", "words", "a cat"), r"a\.tsv, line 1: no column 'state'; it has"),
+    (lambda f: class_data(f, label="kind"), "no column 'kind'; .*; --text and --label name the"),
+    (lambda f: class_data(f, text=("word",)), "no column 'word'; did you mean 'words'"),
+    (
+        table(class_data, "a.tsv", "state;words", "awake;a"),
+        "expected commas in .csv, tabs in .tsv$",
+    ),
+    (table(pair_data, "a.jsonl", '{"gold_label": "neutral"}', split="mix"), "it has: gold_label$"),
+    (lambda f: pair_data(f, mix=ONE), r"snli_sample\.jsonl, line 1: received the label 'neutral'"),
+    (both(class_data, "state,words", "a,b", "a,c"), "received one label, 'a', .* at least two"),
+    (both(tag_data, "a X\nb Y", max_length=1), "a text of more than data.max_length=1"),
+    (
+        lambda f: class_data(f, trees=str(f / "{split}.conllu")),
+        r"\.conllu: does not exist; expected a CoNLL-U file",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_data_that_are_refused(tmp_path, make, message):
+    with pytest.raises((DataError, InputError), match=message) as caught:
+        load_text(make(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_corpus_that_was_fetched_needs_no_path(tmp_path):
+    expected = load_text(sst_data(tmp_path))
+    there = Path(os.environ["TREELAX_CACHE"]) / "trainDevTestTrees_PTB.zip"
+    with zipfile.ZipFile(there, "w") as archive:
+        for file in (tmp_path / "sst").iterdir():
+            archive.write(file, f"trees/{file.name}")
+    fetched = load_text(sst_data(tmp_path, path=None))
+    assert set(fetched.splits) == {"train", "dev", "test"}
+    assert torch.equal(fetched.splits["test"].ids, expected.splits["test"].ids)
+    # one's own files are not mixed with it, unless that is asked for
+    own = str(tmp_path / "sst" / "train.txt")
+    with pytest.raises(InputError, match=rf"data\.dev is none beside --train; .* --from {there}$"):
+        load_text(sst_data(tmp_path, path=None, train=own))
+    data = load_text(sst_data(tmp_path, path=str(there), train=own))
+    assert data.splits["dev"].source == f"{there}: trees/dev.txt"
+
+
+def test_a_member_of_an_archive_is_named(tmp_path):
+    config = multinli_data(tmp_path)
+    with zipfile.ZipFile(tmp_path / "multinli_1.0.zip", "w") as archive:
+        for file in (tmp_path / "multinli").iterdir():
+            archive.write(file, f"multinli/{file.name}")
+    config = replace(config, path=str(tmp_path / "multinli_1.0.zip"))
+    for _ in ("read", "cached"):
+        splits = encoded_splits(config)
+        member = f"{tmp_path / 'multinli_1.0.zip'}: multinli/dev_mismatched.tsv"
+        assert splits["test"].where(0) == f"{member}, line 1"
+        assert [len(split) for split in splits.values()] == [3, 1, 2]
+
+
+def test_mixed_in_examples_name_their_own_file(tmp_path):
+    train = load_text(multinli_data(tmp_path, mix=ONE)).splits["train"]
+    own = f"{tmp_path}/multinli/train.tsv"
+    assert [train.where(index) for index in range(len(train))] == [
+        *(f"{own}, line {line}" for line in (1, 2, 3)),
+        *(f"{ONE}, line {line}" for line in (1, 3, 4, 5)),
+    ]
+    assert train.source == f"{own} and {ONE}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "found"),
+    [
+        ("pair", "yes\tonly one text", "wrong number of columns"),
+        ("classify", "awake,one,too many", "wrong number of columns"),
+        ("tag", "Dogs NOUN extra\n", "wrong number of columns"),
+        ("classify", "awake," + "w " * 33_000, "too many words"),
+    ],
+)
+def test_unusable_lines_are_refused_or_counted(tmp_path, kind, line, found):
+    config = DATA[kind](tmp_path)
+    good = load_text(config)
+    train = Path(str(config.train))
+    lines = train.read_text().splitlines()
+    train.write_text("\n".join([*lines, line, ""]))
+    number = len(lines) + 1
+    data = load_text(replace(config, unusable="drop"))
+    assert torch.equal(data.splits["train"].ids, good.splits["train"].ids)
+    assert data.notes["train"] == (f"1 line dropped: {found} ({number})",)
+    with pytest.raises(DataError, match=rf"line {number}: .* --set data.unusable=drop"):
+        load_text(config)  # though the cache has the lines without it

@@ -40,10 +40,10 @@ def in_run(
 
     A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
     """
-    from treelax.apps.training.run import Run, end_when_told
+    from treelax.apps.training.run import Run, exit_on_sigterm
 
     with ExitStack() as stack:
-        stack.enter_context(end_when_told())
+        stack.enter_context(exit_on_sigterm())
         if run is not None:
             stack.enter_context(run.lock())
             _refuse_lost_checkpoint(run)

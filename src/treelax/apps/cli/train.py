@@ -54,7 +54,7 @@ def train(
 ) -> None:
     """Train on the data of a command, to the end."""
     from treelax.apps.tasks import task_named
-    from treelax.apps.training.distributed import in_turn
+    from treelax.apps.training.distributed import rank0_first
     from treelax.apps.training.processes import joined
     from treelax.apps.training.run import Run
     from treelax.ops.checks import one_of
@@ -74,7 +74,7 @@ def train(
         named = named if named.startswith(spec.name) else f"{spec.name}-{named}"
         folder = out or Path("runs") / f"{named}-{config.seed}"
         if not world.first:  # it trains with the first process, which has the folder
-            experiment = in_turn(config, _prepare, task, device, folder)
+            experiment = rank0_first(config, _prepare, task, device, folder)
             _follow(task, Run(folder, task.name), experiment)
             return
         run = find_run(folder, resume=resume)
@@ -86,7 +86,7 @@ def train(
                 error_console.print(f"{folder}: has ended already, after {result['epochs']} epochs")
                 _show_result(task, run, result)
                 return
-        prepare = partial(in_turn, config, _prepare, task, device, folder)
+        prepare = partial(rank0_first, config, _prepare, task, device, folder)
         with in_run(run, folder, config, task=task.name, prepare=prepare) as (run, experiment):
             _follow(task, run, experiment)
 

@@ -58,12 +58,7 @@ class EstimatorSettings:
         "reinforce",
         "rloo",
         "exact",
-    ] = setting(
-        "relaxed",
-        '"relaxed" (the paper\'s), "straight-through", "marginals", "sparsemap", '
-        '"spigot", "imle", "perturbed", "reinforce", "rloo", or "exact" for very short '
-        "sentences",
-    )
+    ] = setting("relaxed", 'see treelax.estimators; "exact" is for very short sentences')
     step: float | None = setting(
         None, 'of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence'
     )
@@ -74,8 +69,7 @@ class EstimatorSettings:
         "relaxed", 'of "straight-through", that of the "relaxed" tree or "identity"'
     )
     projection: Literal["simplex", "polytope"] = setting(
-        "simplex",
-        'of "spigot", on the "simplex" of each word\'s heads or the "polytope" of all trees',
+        "simplex", 'of "spigot": each word\'s heads ("simplex") or all trees ("polytope")'
     )
     form: Literal["spigot", "ce", "eg"] = setting("spigot", 'of "spigot", "spigot", "ce" or "eg"')
     decay: float = setting(0.9, 'of the moving baseline of "reinforce"')
@@ -90,15 +84,13 @@ class LatentSettings(Settings):
     root_arcs = True  # no setting where trees of a treebank are learned too
 
     relaxation: Literal["softmax", "entropy"] = setting(
-        "softmax",
-        '"softmax" (the paper\'s, not for non-projective trees) or "entropy" (arc marginals)',
+        "softmax", '"softmax" (the paper\'s, not nonprojective) or "entropy" (arc marginals)'
     )
     temperature: float = setting(1.0, "of the relaxation", POSITIVE)
     noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = setting(
         "default",
-        '"gumbel", "gaussian", "sum-of-gamma" or "none" (the paper\'s G = 0); "default" '
-        'for the estimator\'s default: sum-of-gamma for "imle", none for "spigot" and '
-        '"sparsemap", else gumbel',
+        "none is the paper's G = 0; the default is sum-of-gamma for imle, none for spigot and "
+        "sparsemap, else gumbel",
     )
     noise_scale: float = setting(1.0, "factor of the noise", NOT_NEGATIVE)
     estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
@@ -202,8 +194,7 @@ class TreeSettings(LatentSettings):
 
     trees: str = "latent"
     structure: Literal["projective", "nonprojective"] = setting(
-        "projective",
-        'of latent trees, "projective" or "nonprojective" (with the entropy relaxation)',
+        "projective", 'of latent trees; "nonprojective" needs the entropy relaxation'
     )
     scorer_size: int = setting(
         100, "size of every layer of the two perceptrons that score arcs", SIZE
@@ -216,19 +207,14 @@ class TreeSettings(LatentSettings):
         0.0, "initial bias of all arcs from a head on the left; 0 in the paper", "(-inf, inf)"
     )
     step_bias: float = setting(
-        0.0,
-        "added to the initial bias for each word of an arc's length beyond the first; "
-        "negative values favour short arcs; 0 in the paper",
-        "(-inf, inf)",
+        0.0, "initial bias per word of an arc's length; negative favours short arcs", "(-inf, inf)"
     )
     gcn_size: int = setting(100, "size of each GCN layer", SIZE)
     gcn_layers: int = setting(1, "number of GCN layers", SIZE)
     straight_through: bool = setting(False, "discrete trees in the forward pass of training")
     single_root: bool = setting(False, "the root has one child")
     root_arcs: bool = setting(
-        True,
-        "treat arcs from the root as all others; if false they have score 0 and no "
-        "noise, and the layers above do not see them",
+        True, "false: arcs from the root have score 0, no noise and no effect"
     )
 
     def __post_init__(self) -> None:
@@ -300,9 +286,6 @@ class TrainSettings(Settings):
     decay: float = setting(0.9, "factor on the learning rate, for the plateau schedule", "(0, 1]")
     clip: float = setting(5.0, "largest norm of the gradient", POSITIVE)
     average: float = setting(
-        0.0,
-        "decay of a running mean of the weights, for example 0.998; 0 for none. The "
-        "mean is then what is evaluated and saved",
-        "[0, 1)",
+        0.0, "decay of the running mean of the weights that is saved; 0 for none", "[0, 1)"
     )
     threads: int = setting(0, "of torch on the CPU; 0 leaves it to torch", f"[0, {MOST_THREADS}]")

@@ -78,7 +78,7 @@ class World:
             _together(partial(dist.all_reduce, tensor))
         return tensor
 
-    def tell(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """The value of the first process, in all of them."""
         values = [value]
         if self.size > 1:
@@ -88,7 +88,7 @@ class World:
     def check_same(self, value: Any, message: str) -> None:
         """Raise an error in all processes unless they have the same value."""
         digest = hashlib.sha256(json.dumps(value).encode()).hexdigest()
-        if self.sum_(torch.tensor(float(self.tell(digest) != digest))):
+        if self.sum_(torch.tensor(float(self.broadcast(digest) != digest))):
             raise TrainingError(message)
 
 
@@ -117,13 +117,13 @@ def _variable(name: str, default: int) -> int:
     return int(value)
 
 
-def in_turn(
+def rank0_first(
     config: DataclassInstance, prepare: Callable[..., Prepared], *arguments: Any
 ) -> Prepared:
     """Prepare something in the first process, then in the others, and wait until all have it."""
     world = current()
     prepared = [prepare(config, *arguments)] if world.first else []
-    config = world.tell(config)
+    config = world.broadcast(config)
     prepared = prepared or [prepare(config, *arguments)]
     world.sum_(torch.zeros(()))
     return prepared[0]

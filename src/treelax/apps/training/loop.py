@@ -207,9 +207,8 @@ class Training:
         saved = load_checkpoint(file, kind=self.kind)
         free = (*self.experiment.files, EPOCHS)
         now = flatten(self.experiment.config)
-        # settings that are newer than the checkpoint are not compared
-        before = now | saved.state.get("config", {}) | {key: now[key] for key in free}
-        if changed := changes(before, now):
+        saved_config = saved.state["config"] | {key: now[key] for key in free}
+        if changed := changes(saved_config, now):
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
                 "it, or train anew with another --out"
@@ -253,7 +252,7 @@ class Training:
         )
         tensors, state = self._state()
         tensors = {name: value.cpu() for name, value in tensors.items()}
-        tensors, state = self.world.tell((tensors, state))
+        tensors, state = self.world.broadcast((tensors, state))
         if not self.world.first:
             self._set_state(tensors, state)
 

@@ -184,7 +184,7 @@ def best_model(path: Path) -> Path:
 
 
 @contextmanager
-def end_when_told() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """Let SIGTERM end what is inside as Ctrl-C does: after all that is open has been closed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does
@@ -193,8 +193,8 @@ def end_when_told() -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    handler = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)

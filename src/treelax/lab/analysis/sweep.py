@@ -21,7 +21,7 @@ from typing import Any
 from treelax.apps.tasks.task import Task
 from treelax.apps.training.config import settings_between
 from treelax.apps.training.metrics import read_metrics
-from treelax.apps.training.run import CONFIG, Run, end_when_told, refuse_changes
+from treelax.apps.training.run import CONFIG, Run, exit_on_sigterm, refuse_changes
 from treelax.errors import InputError, TrainingError
 
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
@@ -133,7 +133,7 @@ def sweep(
     idle: list[Worker] = []
     epochs = {run.path: epochs_of(run.path) for run in runs}
     failed: list[str] = []
-    with end_when_told():  # so that its runs do not outlive it
+    with exit_on_sigterm():  # so that its runs do not outlive it
         try:
             while waiting or going:
                 while waiting and len(going) < jobs:

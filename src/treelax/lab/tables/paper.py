@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 Record = dict[str, Any]
+SPLITS = ("dev", "test")  # of which results have figures
 # the key of a record, whose mean and spread over seeds a cell shows, or what makes it or its values
 Column = str | Callable[[Sequence[Record]], str | list[float | None]]
 
@@ -21,6 +22,8 @@ class PaperTable(ABC):
     curves: ClassVar[tuple[str, ...]] = ()  # dev figures in curves.csv
     panels: ClassVar[Mapping[str, str]] = {}  # titles of the curves to plot
     plots: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # labels of the presets in each plot
+    measured: ClassVar[tuple[str, ...]] = ()  # figures of each split of a result
+    counted: ClassVar[str] = ""  # what the sizes of splits count
 
     @property
     @abstractmethod
@@ -42,9 +45,18 @@ class PaperTable(ABC):
     def shown(self) -> Collection[str]:
         """Headings of our columns that fit a terminal."""
 
-    @abstractmethod
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of ``runs.csv``, from the ``test.json`` and the metrics of a run."""
+        line = {key: result.get(key) for key in self.keys}
+        line["seconds"] = round(result["seconds"], 1)
+        for split in SPLITS:
+            figures = result["splits"].get(split, {})
+            line[f"{split}_{self.counted}"] = figures.get(self.counted)
+            for key in self.measured:
+                # rounded here, once, so that all that is made from the records agrees
+                value = figures.get(key)
+                line[f"{split}_{key}"] = None if value is None else round(value, 3)
+        return line
 
     @abstractmethod
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 from treelax.apps.tasks.parsing.commands import SIZES
 from treelax.apps.tasks.parsing.presets import LABELS, STRUCTURES, Row
-from treelax.lab.tables.paper import Column, PaperTable, Record
+from treelax.lab.tables.paper import SPLITS, Column, PaperTable, Record
 
 FIGURES = ("uas", "las", "malformed")
-SPLITS = ("dev", "test")
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,7 @@ class ParserTable(PaperTable):
         *("training_sentences", "parameters", "best_epoch", "epochs", "seconds", "device"),
     )
     named_after = ("model.structure", "data.labelled", "data.rest")
+    measured, counted = FIGURES, "sentences"
 
     @property
     def figures(self) -> Mapping[str, str | None]:
@@ -55,18 +55,6 @@ class ParserTable(PaperTable):
     def shown(self) -> Collection[str]:
         """Headings that fit a terminal."""
         return ("seeds", "dev UAS", "dev LAS", "test UAS", "test LAS", "test malformed")
-
-    def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
-        """A line of the CSV; None where there is no test set."""
-        line = {key: result.get(key) for key in self.keys} | {
-            "seconds": round(result["seconds"], 1)
-        }
-        for split in SPLITS:
-            figures = result["splits"].get(split, {})
-            line[f"{split}_sentences"] = figures.get("sentences")
-            # rounded here, once, so that all that is made from the records agrees
-            line |= {f"{split}_{key}": round(figures[key], 3) for key in FIGURES if key in figures}
-        return line
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
         """The data, and what the figures are."""

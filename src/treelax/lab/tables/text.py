@@ -33,6 +33,7 @@ class TextTable(PaperTable):
         *("best_epoch", "epochs", "updates", "seconds", "device"),
     )
     named_after = ("model.trees", "model.gcn_layers")
+    measured, counted = ("accuracy", "soft_accuracy"), "examples"
 
     @property
     def figures(self) -> Mapping[str, str | None]:
@@ -87,19 +88,6 @@ class TextTable(PaperTable):
         if config.model.trees == "given" or config.data.trees is None:
             return config
         return replace(config, data=replace(config.data, trees=None))
-
-    def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
-        """A line of the CSV; None where there is no test set."""
-        line = {key: result.get(key) for key in self.keys}
-        line["seconds"] = round(result["seconds"], 1)
-        for split in ("dev", "test"):
-            figures = result["splits"].get(split, {})
-            line[f"{split}_examples"] = figures.get("examples")
-            for key in ("accuracy", "soft_accuracy"):
-                # rounded here, once, so that all that is made from the records agrees
-                value = figures.get(key)
-                line[f"{split}_{key}"] = None if value is None else round(value, 3)
-        return line
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
         """The amount of data, the word vectors, and what the figures are."""

@@ -28,10 +28,7 @@ class DataConfig(Settings):
     section: ClassVar[str] = "data"
 
     folder: str | None = setting(
-        None,
-        "with train.tsv, dev.tsv and test.tsv; none to generate the expressions. A "
-        "relative one is kept as an absolute one, so that it is found from anywhere "
-        "later",
+        None, "with train.tsv, dev.tsv and test.tsv; none to generate the expressions"
     )
     variant: Literal["original", "paulus"] = setting(
         "original", 'of the generator, "original" or "paulus"'
@@ -58,14 +55,10 @@ class TrainConfig(TrainSettings):
         1.0, "factor of the learning rate for GCN and tagger", NOT_NEGATIVE
     )
     improve_on: Literal["best", "previous"] = setting(
-        "best",
-        'what an epoch\'s dev score has to exceed for "plateau", the "best" score so far'
-        ' or that of the "previous" epoch',
+        "best", 'the dev score that "plateau" compares with'
     )
     dev_trees: Literal["discrete", "training"] = setting(
-        "discrete",
-        'which trees the dev score reads, "discrete" ones or those of "training", '
-        "without noise: soft ones unless training is straight-through",
+        "discrete", 'trees of the dev score; "training" ones are soft, without noise'
     )
     loss: Literal["operators", "all"] = setting(
         "operators", 'tokens that carry loss, "operators" or "all" (others have valency 0)'

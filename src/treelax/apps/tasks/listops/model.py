@@ -28,9 +28,7 @@ class ModelConfig(TreeSettings):
     tagger_size: int = setting(100, "size of the tagger's hidden layer", SIZE)
     max_valency: int = setting(5, "tags are valencies 0 (not an operator) to this", SIZE)
     trees: Literal["latent", "heads", "gold", "chain"] = setting(
-        "latent",
-        '"latent" projective trees, "heads" chosen without a tree constraint, "gold" '
-        'trees or a left-to-right "chain"',
+        "latent", '"heads" has no tree constraint, "chain" is left to right'
     )
 
 

@@ -96,38 +96,29 @@ class ModelConfig(Settings):
     encoder_size: int = setting(160, "size of each direction of the BiLSTM", SIZE)
     encoder_stacks: int = setting(2, "layers of the BiLSTM", SIZE)
     pretrained: str | None = setting(
-        None,
-        "folder of a transformer, a Hugging Face model, whose vectors the BiLSTM reads "
-        "beside those of words, characters and tags; none for none",
+        None, "folder of a Hugging Face model whose vectors the BiLSTM reads too"
     )
     pretrained_rate: float = setting(
         0.02, "factor of the transformer's learning rate; 0 freezes it", NOT_NEGATIVE
     )
     subwords: Subwords = setting(
-        "mean",
-        'vector of a word from the transformer: the "mean" of its sub-words\' or the "first"',
+        "mean", 'a word\'s vector: the "mean" of its sub-words\' or the "first"'
     )
     arc_size: int = setting(200, "size of the perceptrons that score arcs", SIZE)
     label_size: int = setting(64, "size of the perceptrons that score labels", SIZE)
     structure: Literal["projective", "nonprojective", "heads"] = setting(
-        "nonprojective",
-        '"projective" or "nonprojective" trees, or "heads" chosen without a tree constraint',
+        "nonprojective", 'kind of tree; "heads" has no tree constraint'
     )
     single_root: bool = setting(
         True, "one word hangs off the root, in training and in parsing; heads have no such rule"
     )
     loss: Literal["labelled", "unlabelled", "heads"] = setting(
         "unlabelled",
-        '"labelled" (likelihood of the tree with its labels), "unlabelled" (likelihood '
-        'of the tree, and of the label of each of its arcs) or "heads" (likelihood of '
-        "each word's head alone, and of its label)",
+        'likelihood of "labelled" trees, of "unlabelled" ones, or of each word\'s head',
     )
     dropout: float = setting(0.2, "in the BiLSTM and all perceptrons", SHARE)
     input_dropout: float = setting(
-        0.1,
-        "share of the words whose vector, likewise of those whose characters and tags, "
-        "are set to zero in training; what is left weighs more",
-        SHARE,
+        0.1, "share of words, and of characters and tags, set to zero in training", SHARE
     )
     word_dropout: float = setting(
         0.1, "share of the words whose learned vector is that of unknown words in training", SHARE
@@ -166,9 +157,7 @@ class UnlabelledConfig(LatentSettings):
         0.0, "weight of the entropy of the trees, which is to be high", NOT_NEGATIVE
     )
     agreement: float = setting(
-        1.0,
-        "weight of the agreement with the trees of the parser without dropout and hidden words",
-        NOT_NEGATIVE,
+        1.0, "weight of agreeing with the trees found without dropout", NOT_NEGATIVE
     )
     warm_up: int = setting(2, "epochs on labelled sentences alone", NOT_NEGATIVE)
     relaxation: Literal["softmax", "entropy"] = "entropy"
@@ -188,10 +177,7 @@ class TrainConfig(TrainSettings):
 
     epochs: int = setting(12, "number of epochs, each a pass over the training sentences")
     updates: int = setting(
-        0,
-        "updates per epoch; 0 for one pass, over labelled or unlabelled sentences, "
-        "whichever are more",
-        "[0, 1000000]",
+        0, "per epoch; 0 for one pass over the larger set of sentences", "[0, 1000000]"
     )
     batch_size: int = setting(
         32, "labelled sentences per update, and as many unlabelled ones if there are any"

@@ -40,16 +40,8 @@ class Decoder(nn.Module, ABC):
     def forward(
         self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Minus the log-probability of the words of each sentence given its tree.
-
-        Args:
-            given: the sentences.
-            trees: ``(samples, batch, n + 1, n + 1)``, 0 in the padding.
-            table: ``(count, word_size)``, vectors of words.
-            generator: source of randomness.
-
-        Returns:
-            ``(samples, batch)``.
+        """``(samples, batch)``: minus the log-probability of the words of each sentence given its tree,
+        ``(samples, batch, n + 1, n + 1)``, and a table of vectors of words, ``(count, word_size)``.
         """
 
     def read(self, words: Tensor, table: Tensor) -> Tensor:

@@ -83,10 +83,8 @@ def mixed_loss(
     with the parser :math:`q`, as it is without dropout :math:`\bar q`, the decoder :math:`p`, and the
     weights :math:`\alpha` of the reconstruction, :math:`\beta` of the entropy and :math:`\gamma` of the
     agreement. With :math:`\alpha = \beta = 1` and :math:`\gamma = 0` it is minus the bound of a
-    variational autoencoder whose prior takes all trees for equally likely.
-
-    Args:
-        labelled: ``(batch,)``, whether a sentence has a tree.
+    variational autoencoder whose prior takes all trees for equally likely. `labelled` ``(batch,)`` tells
+    whether a sentence has a tree.
     """
     assert model.decoder is not None
     decoder, lengths, known = model.decoder, batch.lengths, labelled[:, None]

@@ -44,9 +44,7 @@ class DataConfig(Settings):
     section: ClassVar[str] = "data"
 
     format: Format = setting(
-        "table",
-        '"snli", "multinli" or "sst" as distributed, "table" (TSV, CSV, JSON lines) or '
-        '"tagging" (one word per line)',
+        "table", 'a corpus as distributed, a "table" (TSV, CSV, JSONL) or "tagging" (a word a line)'
     )
     path: str | None = setting(
         None, "folder or archive of a corpus, with all splits; none for the one downloaded"
@@ -57,18 +55,12 @@ class DataConfig(Settings):
     text: tuple[str, ...] = setting(("text",), "text columns of a table, one or two")
     label: str = setting("label", "label column of a table")
     word: str | None = setting(
-        None,
-        "word column of a tagging file, by number (from 1) or, in CoNLL-U, by name; "
-        "none for the first, or FORM",
+        None, "word column of a tagging file, by number or name; none: the first, or FORM"
     )
-    tag: str | None = setting(None, "tag column, likewise; none for the last, or UPOS")
+    tag: str | None = setting(None, "tag column, likewise; none: the last, or UPOS")
     classes: Classes = setting("binary", 'of SST, "binary" or "five"')
     tokens: bool = setting(False, "texts of a table are tokenised: words separated by spaces")
-    quoted: bool | None = setting(
-        None,
-        "cells of a table may be quoted; none for CSV only, true for a TSV written by "
-        "pandas or a spreadsheet",
-    )
+    quoted: bool | None = setting(None, "cells of a table may be quoted; none for CSV only")
     vectors: str | None = setting(
         None, "file of word vectors; none for random ones, which are all learned"
     )
@@ -78,26 +70,14 @@ class DataConfig(Settings):
     lower: bool = setting(False, "lowercase words")
     null: bool = setting(True, "put a NULL token in front of each text")
     max_length: int = setting(
-        100,
-        "training examples with a longer text are skipped; dev and test are kept",
-        f"[1, {2**31 - 1}]",
+        100, "longer training examples are skipped; dev and test are kept", f"[1, {2**31 - 1}]"
     )
-    mix: str | None = setting(
-        None,
-        "SNLI (folder, archive or training file), added to the training data of "
-        "MultiNLI or of your own pairs",
-    )
+    mix: str | None = setting(None, "SNLI (folder, archive or file), added to other training pairs")
     mix_share: float = setting(1.0, "share of it, drawn anew for every epoch", "(0, 1]")
     unusable: Found = setting(
-        "error",
-        '"error", or "drop" to skip and report lines with too few or too many columns '
-        "and texts of more than 10,000 words",
+        "error", '"drop" skips ragged lines and texts of more than 10,000 words'
     )
-    trees: str | None = setting(
-        None,
-        "CoNLL-U files of given trees, with {split} in the name for train, dev and "
-        "test; may be compressed",
-    )
+    trees: str | None = setting(None, "CoNLL-U files of given trees, with {split} in the name")
     seed: int = setting(0, "of random vectors", SEED)
 
     def __post_init__(self) -> None:
@@ -147,19 +127,14 @@ class ModelConfig(TreeSettings):
     """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2)."""
 
     learned_words: int = setting(
-        1,
-        "number of learned rows at the start of the embedding table (the NULL token, "
-        "then unknown words); the rest is frozen. Random vectors are all learned",
-        NOT_NEGATIVE,
+        1, "learned rows of the table: NULL, then unknown words; all if random", NOT_NEGATIVE
     )
     word_scale: float = setting(1.0, "factor of the word vectors", POSITIVE)
     projection_size: int | None = setting(
         200, "size of the layer on top of the word vectors, none for no such layer", SIZE
     )
     encoder: Literal["none", "bilstm", "transformer"] = setting(
-        "none",
-        '"none" or "bilstm", between projection and trees; or "transformer", a pre-'
-        "trained one in place of word vectors, before the projection",
+        "none", '"bilstm" above the projection, or a pre-trained "transformer" below it'
     )
     encoder_size: int = setting(100, "size of each direction of the BiLSTM", SIZE)
     encoder_stacks: int = setting(1, "layers of the BiLSTM", SIZE)
@@ -168,20 +143,13 @@ class ModelConfig(TreeSettings):
         0.02, "factor of the transformer's learning rate; 0 freezes it", NOT_NEGATIVE
     )
     subwords: Subwords = setting(
-        "mean",
-        'vector of a word from the transformer: the "mean" of its sub-words\' or the "first"',
+        "mean", 'a word\'s vector: the "mean" of its sub-words\' or the "first"'
     )
     trees: Literal["none", "intra", "latent", "heads", "chain", "given"] = setting(
-        "latent",
-        '"none", "intra" (attention within the sentence), "latent" trees, "heads" '
-        'chosen without a tree constraint, a left-to-right "chain", or "given" with the'
-        " data",
+        "latent", "CoNLL-U files of given trees, with {split} in the name"
     )
     structure: Literal["projective", "nonprojective", "binary"] = setting(
-        "projective",
-        'of latent trees, "projective", "nonprojective" (with the entropy relaxation) '
-        'or "binary": spans in place of arcs, a TreeLSTM in place of the GCN, with '
-        "gcn_size and dense",
+        "projective", 'of latent trees; "binary" has spans for arcs, a TreeLSTM for the GCN'
     )  # type: ignore[assignment]
     scorer_size: int = 200
     gcn_size: int = 200
@@ -191,10 +159,7 @@ class ModelConfig(TreeSettings):
     pooling: Literal["max", "sum"] = setting("max", 'of words, for pairs: "max" or "sum"')
     dropout: float = setting(0.2, "in all perceptrons and GCN layers", SHARE)
     projection_dropout: float | None = setting(
-        None,
-        "instead of dropout in the layer on top of the word vectors; none for the same,"
-        " likewise the next three",
-        SHARE,
+        None, "above the word vectors; none: as dropout, also the next three", SHARE
     )
     attend_dropout: float | None = setting(
         None, "in the perceptron that compares the words of two texts", SHARE
@@ -252,32 +217,19 @@ class TrainConfig(TrainSettings):
     epochs: int = 200
     updates: int = setting(0, "updates per epoch; 0 for one pass over the training data")
     weight_decay: float = setting(
-        0.0,
-        "decoupled weight decay (AdamW) of all matrices except word vectors, the tables"
-        " of a transformer and the input gates of the LSTM; 0 in the paper",
-        NOT_NEGATIVE,
+        0.0, "of AdamW, for matrices other than embeddings; 0 in the paper", NOT_NEGATIVE
     )
     label_smoothing: float = setting(
-        0.0,
-        "share of the probability that the loss spreads evenly over all classes; 0 in the paper",
-        SHARE,
+        0.0, "share of a label spread over all classes; 0 in the paper", SHARE
     )
     consistency: float = setting(
-        0.0,
-        "weight of the divergence between two runs of every example, each with "
-        "different dropout and noise (R-Drop); part of the training loss that is shown;"
-        " 0 in the paper",
-        NOT_NEGATIVE,
+        0.0, "weight of R-Drop: two runs of each example agree; 0 in the paper", NOT_NEGATIVE
     )
     discrete_epochs: int = setting(
-        0,
-        "number of final epochs that are trained with discrete trees without noise, as "
-        "at test time, and the gradient of soft ones; 0 in the paper",
+        0, "final epochs with discrete trees without noise; 0 in the paper"
     )
     precision: Literal["float32", "tf32", "bf16"] = setting(
-        "float32",
-        '"float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; '
-        "trees are always float32)",
+        "float32", '"tf32" for products on a GPU, "bf16" for layers; trees are float32'
     )
     pool: int = setting(50, "batches that are sorted by length together", "[1, 1000000]")
 

@@ -44,11 +44,8 @@ class TextModel(nn.Module):
     ) -> Tensor:
         """The expected losses of examples, whose gradient trains all layers.
 
-        Args:
-            texts: the first texts of all examples, then the second ones.
-            losses: from logits ``(samples, batch, ...)`` to losses ``(samples, examples)``; the batch
-                may have several copies of the examples, one behind the other.
-            generator: source of randomness.
+        `losses` takes logits ``(samples, batch, ...)`` to losses ``(samples, examples)``; the batch may
+        have several copies of the examples, one after the other.
         """
         latent = self.encoder.tree
         if latent is None:
