@@ -98,13 +98,13 @@ def test_few_examples_are_read_ahead(monkeypatch):
 def test_long_sentences_come_in_small_batches(monkeypatch):
     monkeypatch.setattr(Model, "most_arcs", 400)
     sizes = []
-    forward = SentenceEncoder.forward
+    parse = SentenceEncoder.parse
 
     def watched(self, batch, *layout, **options):
         sizes.append(tuple(batch.ids.shape))
-        return forward(self, batch, *layout, **options)
+        return parse(self, batch, *layout, **options)
 
-    monkeypatch.setattr(SentenceEncoder, "forward", watched)
+    monkeypatch.setattr(SentenceEncoder, "parse", watched)
     examples = [[["dogs"] * length] for length in (50, 2, 9, 1, 9, 30, 2, 9, 9)]
     said = Model().predict(examples)
     assert [len(p.words[0]) for p in said] == [50, 2, 9, 1, 9, 30, 2, 9, 9]

@@ -143,14 +143,33 @@ class SentenceEncoder(nn.Module):
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Vectors ``(batch, n, output_size)``, or packed, and the tree they were made with, if any."""
+        return self.parse(batch, layout, soft=soft, generator=generator)[:2]
+
+    def parse(
+        self,
+        batch: Sentences,
+        layout: Padded = PADDED,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """What `forward` returns, and the scores of the tree if it has scores."""
         vectors = self.words(batch, layout)
         if self.intra is not None:
-            return self.intra(vectors, batch.lengths), None
+            return self.intra(vectors, batch.lengths), None, None
         if self.gcn is None and self.lstm is None:
-            return vectors, None
+            return vectors, None, None
         vertices, rooted = self.with_root(vectors, layout), layout.rooted()
-        tree = self._tree(vertices, batch, soft, generator, rooted)
-        return self.compose(vertices, tree, rooted), tree
+        if self.tree is None:
+            tree, scores = self._known_tree(vertices, batch), None
+        else:
+            trees = self.trees(vertices, batch.lengths, rooted)
+            scores = trees.scores
+            if self.training:
+                tree = self.tree.estimator.sample(trees, generator=generator)
+            else:
+                tree = self.tree.estimator.soft(trees) if soft else trees.mode
+        return self.compose(vertices, tree, rooted), tree, scores
 
     def with_root(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """The vertices of trees: words, with a root in front unless trees are binary."""
@@ -179,26 +198,15 @@ class SentenceEncoder(nn.Module):
         vertices = self.with_root(self.words(batch, layout), layout)
         return self.trees(vertices, batch.lengths, layout.rooted()).scores
 
-    def _tree(
-        self,
-        vertices: Tensor,
-        batch: Sentences,
-        soft: bool,
-        generator: torch.Generator | None,
-        rooted: Padded,
-    ) -> Tensor:
-        if self.tree is None:  # a given tree, or a chain
-            heads = batch.heads
-            if self.config.trees == "chain":
-                heads = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
-                heads = heads.expand_as(batch.ids)
-            assert heads is not None
-            dtype = torch.promote_types(vertices.dtype, torch.float32)
-            return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
-        trees = self.trees(vertices, batch.lengths, rooted)
-        if self.training:
-            return self.tree.estimator.sample(trees, generator=generator)
-        return self.tree.estimator.soft(trees) if soft else trees.mode
+    def _known_tree(self, vertices: Tensor, batch: Sentences) -> Tensor:
+        """A given tree, or a chain."""
+        heads = batch.heads
+        if self.config.trees == "chain":
+            heads = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
+            heads = heads.expand_as(batch.ids)
+        assert heads is not None
+        dtype = torch.promote_types(vertices.dtype, torch.float32)
+        return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
 
 
 def _at_least_float32(tensor: Tensor) -> Tensor:

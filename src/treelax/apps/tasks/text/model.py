@@ -26,15 +26,20 @@ class TextModel(nn.Module):
 
     def forward(self, *texts: Sentences, **options: Any) -> Tensor:
         """Logits, for ``soft`` trees or with a ``generator`` of noise; see `SentenceEncoder`."""
-        return self.with_tree(*texts, **options)[0]
+        return self.parse(*texts, **options)[0]
 
-    def with_tree(self, *texts: Sentences, **options: Any) -> tuple[Tensor, Tensor | None]:
-        """Logits, and the trees they were made with, if any: of all first texts, then of the second."""
+    def parse(
+        self, *texts: Sentences, **options: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Logits, and the trees they were made with and their scores, if any.
+
+        They are of all first texts, then of the second.
+        """
         # as one batch: half the kernels, each with twice the work
         batch = both(*texts) if len(texts) == 2 else texts[0]
         layout = self.encoder.layout(batch)
-        vectors, tree = self.encoder(batch, layout, **options)
-        return self.logits(vectors, batch.lengths, layout), tree
+        vectors, tree, scores = self.encoder.parse(batch, layout, **options)
+        return self.logits(vectors, batch.lengths, layout), tree, scores
 
     def expect(
         self,

@@ -232,10 +232,10 @@ class SentenceModel(SentenceParser, nn.Module):
         batches = self._batches(examples)
         with evaluating(self.network):
             # trees of all first texts, then of the second
-            logits, tree = self.network.with_tree(*batches, soft=soft)
-            parts = []
-            if scores and encoder.tree is not None:
-                parts = [encoder.scores(batch).float().cpu() for batch in batches]
+            logits, tree, tree_scores = self.network.parse(*batches, soft=soft)
+        parts: Sequence[Tensor] = ()
+        if scores and tree_scores is not None:
+            parts = tree_scores.float().cpu().chunk(len(batches))
         trees: list[Tensor] = []
         rooted = encoder.tree is None or encoder.tree.structure.rooted
         if tree is not None:
