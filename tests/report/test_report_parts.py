@@ -19,7 +19,6 @@ from pages import ReportPage, read_page
 import treelax.lab.report
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.tasks import task_named
-from treelax.apps.tasks.parsing.config import preset as parser_preset
 from treelax.apps.tasks.text.presets import preset
 from treelax.lab.analysis.corpora import Corpus
 from treelax.lab.analysis.parses import Parses, parse_corpus
@@ -53,7 +52,9 @@ def text_run(name: str, accuracy: float, seed: int = 0, **changes: Any) -> RunRe
 
 
 def test_runs_of_different_tasks_have_different_settings() -> None:
-    other = RunRecord("b", Path("b"), task_named("parser"), parser_preset("small"), [], None)
+    other = RunRecord(
+        "b", Path("b"), task_named("parser"), task_named("parser").preset("small"), [], None
+    )
     shown = settings([text_run("a", 50), other])
     rows = {row[0]: row[1:] for row in shown["differing"].rows}
     assert rows["data.labelled"] == ["–", "1.0"]

@@ -10,7 +10,6 @@ from treelax.apps.tasks.settings import LatentSettings, TrainSettings
 from treelax.apps.training.settings import NOT_NEGATIVE, SEED, SHARE, SIZE, Settings, setting
 from treelax.errors import InputError
 from treelax.nn.transformer import Subwords
-from treelax.ops.checks import one_of
 from treelax.structures import Structure, structure_named
 
 # settings that name files: what is in them counts, not where they are
@@ -202,31 +201,3 @@ class ParserConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.unlabelled.check_structure(self.model.structure)
-
-
-FULL = ParserConfig(
-    "full",
-    model=ModelConfig(
-        character_size=50,
-        filters=100,
-        tag_size=100,
-        encoder_size=400,
-        encoder_stacks=3,
-        arc_size=500,
-        label_size=100,
-        dropout=0.33,
-        input_dropout=0.33,
-        word_dropout=0.1,
-    ),
-    train=TrainConfig(epochs=40, batch_size=64),
-)
-PRESETS = {
-    "small": (ParserConfig(), "two CPU cores, minutes"),
-    "full": (FULL, "a GPU: three BiLSTM layers of 400"),
-}
-
-
-def preset(name: str) -> ParserConfig:
-    """The config of a preset."""
-    one_of("preset", name, tuple(PRESETS))
-    return PRESETS[name][0]

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from treelax.apps.tasks.parsing.commands import SIZES
-from treelax.apps.tasks.parsing.config import PRESETS, ParserConfig
+from treelax.apps.tasks.parsing.config import ModelConfig, ParserConfig, TrainConfig
 from treelax.apps.training.config import override
+
+FULL = ParserConfig(
+    "full",
+    model=ModelConfig(
+        character_size=50,
+        filters=100,
+        tag_size=100,
+        encoder_size=400,
+        encoder_stacks=3,
+        arc_size=500,
+        label_size=100,
+        dropout=0.33,
+        input_dropout=0.33,
+        word_dropout=0.1,
+    ),
+    train=TrainConfig(epochs=40, batch_size=64),
+)
+BASE = {
+    "small": (ParserConfig(), "two CPU cores, minutes"),
+    "full": (FULL, "a GPU: three BiLSTM layers of 400"),
+}
 
 
 class Row(NamedTuple):
@@ -35,21 +55,14 @@ LABELS = {
 }
 
 
-def row_presets(size: str, rows: Mapping[str, Row]) -> dict[str, tuple[ParserConfig, str]]:
-    """The rows of a table with the sizes of a preset, as presets ``SIZE-ROW``, and what they are."""
-    usual = PRESETS[size][0]
-    return {
-        f"{size}-{name}": (
-            override(usual, [f"preset={size}-{name}", *settings]),
-            f"{size}: {label}",
-        )
-        for name, (label, settings) in rows.items()
-    }
+def _presets() -> dict[str, tuple[ParserConfig, str]]:
+    """The sizes, and the rows of the tables in each of them, ``SIZE-ROW``; and what they are."""
+    presets = dict(BASE)
+    for size in SIZES:
+        for name, (label, settings) in (STRUCTURES | LABELS).items():
+            config = override(BASE[size][0], [f"preset={size}-{name}", *settings])
+            presets[f"{size}-{name}"] = (config, f"{size}: {label}")
+    return presets
 
 
-ALL_PRESETS = PRESETS | {
-    name: preset
-    for size in SIZES
-    for rows in (STRUCTURES, LABELS)
-    for name, preset in row_presets(size, rows).items()
-}
+PRESETS = _presets()

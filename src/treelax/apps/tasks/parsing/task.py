@@ -13,7 +13,7 @@ from treelax.apps.tasks.parsing.config import FILES, ParserConfig
 from treelax.apps.tasks.parsing.evaluation import HEADINGS, KEYS, ParsingFigures
 from treelax.apps.tasks.parsing.experiment import ParserExperiment, Treebanks, load_treebanks
 from treelax.apps.tasks.parsing.parser import DependencyParser
-from treelax.apps.tasks.parsing.presets import ALL_PRESETS
+from treelax.apps.tasks.parsing.presets import PRESETS
 from treelax.apps.tasks.sentences.origins import TrainingFile, origins_of
 from treelax.apps.tasks.sentences.task import SentenceTask
 from treelax.apps.training.loop import Training
@@ -28,7 +28,7 @@ class Parsing(SentenceTask):
     title = "dependency parsing"
     config_type = ParserConfig
     experiment_type = ParserExperiment
-    presets_by_name = ALL_PRESETS
+    presets_by_name = PRESETS
     files = FILES
     unchecked = tuple(FILES - {f"data.{split}" for split in ("train", "dev", "test")})
     unit = "sentences"
