@@ -22,7 +22,9 @@ from treelax.apps.tasks.parsing.lexicon import Lexicon, universal
 from treelax.apps.tasks.parsing.model import ParserModel
 from treelax.apps.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
 from treelax.apps.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
+from treelax.apps.tasks.sentences.origins import SPLITS
 from treelax.apps.tasks.sentences.subwords import SubwordTable
+from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.settings import for_batches
 from treelax.errors import InputError, counted, short
 from treelax.nn.modes import evaluating
@@ -32,7 +34,6 @@ PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to 
 EVALUATION_BATCH = 256
 TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
 ALL = slice(None)
-SPLITS = ("train", "dev", "test")
 Shape = tuple[int, ...]
 
 
@@ -77,9 +78,7 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
     vectors = None
     if data.vector_files:
         vectors = load_joined(data.vector_files, vocabulary, seed=data.seed)
-        found, words = sum(word in vectors for word in vocabulary), len(vocabulary)
-        share = f"({100 * found / words:.1f} %), {words - found:,} unknown"
-        notes.append(f"word vectors: {found:,} of {words:,} words of the data found {share}")
+        notes += coverage_notes(sum(word in vectors for word in vocabulary), len(vocabulary))
     known = [*splits["train"], *unlabelled]
     lexicon = Lexicon.of(known, tags=data.tags, min_count=data.min_count, vectors=vectors)
     if data.tags != "none" and set(lexicon.tags) <= {"_"}:

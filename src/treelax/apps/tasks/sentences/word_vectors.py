@@ -126,5 +126,19 @@ class WordVectors:
         return new, loaded.matrix[list(rows)[old:]]
 
 
+def coverage_notes(found: int, words: int) -> list[str]:
+    """What to say of the words of the data that have a vector in the files."""
+    notes = [
+        f"word vectors: {found:,} of {words:,} words of the data found "
+        f"({100 * found / words:.1f} %), {words - found:,} unknown"
+    ]
+    if 2 * found < words:
+        notes.append(
+            "note: fewer than half of the words have a vector; are the vectors of the language of the "
+            "texts?"
+        )
+    return notes
+
+
 def _listed(files: Iterable[str | Path]) -> str:
     return ", ".join(map(str, files))

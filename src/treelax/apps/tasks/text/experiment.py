@@ -301,11 +301,6 @@ def _check(config: TextConfig, data: TextData) -> None:
                 "model.trees is given and the data have no trees; expected --set data.trees=FILES, "
                 "such as trees/{split}.conllu"
             )
-    if config.model.encoder == "transformer" and data.vectors.dim:
-        raise InputError(
-            "model.encoder is transformer and the data have word vectors; expected "
-            "load_text(config.data, whole_words=True)"
-        )
 
 
 def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:

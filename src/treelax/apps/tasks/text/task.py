@@ -11,6 +11,7 @@ from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
 from treelax.apps.tasks.sentences.origins import TrainingFile
 from treelax.apps.tasks.sentences.task import SentenceTask
+from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.apps.tasks.text.data import TextData, check_files, load_text
 from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
@@ -80,16 +81,7 @@ class TextTask(SentenceTask):
         for split, notes in data.notes.items():
             yield from (f"{split}: {note}" for note in notes)
         if data.coverage is not None:
-            found, words = data.coverage
-            yield (
-                f"word vectors: {found:,} of {words:,} words of the data found "
-                f"({100 * found / words:.1f} %), {words - found:,} unknown"
-            )
-            if 2 * found < words:
-                yield (
-                    "note: fewer than half of the words have a vector; are the vectors of the language "
-                    "of the texts?"
-                )
+            yield from coverage_notes(*data.coverage)
 
     def sizes(self, experiment: TextExperiment) -> Mapping[str, str]:
         sizes = {name: f"{len(split):,}" for name, split in experiment.data.splits.items()}
