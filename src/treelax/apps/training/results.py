@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from treelax.apps.training.loop import Training
 from treelax.apps.training.run import Run
 from treelax.errors import DataError
 from treelax.files import atomic_write
@@ -16,6 +17,24 @@ from treelax.files import atomic_write
 FILE = "test.json"
 NUMBER = int | float
 Kinds = Mapping[str, type | UnionType]
+KINDS: Kinds = {  # of what `run_facts` has
+    **dict.fromkeys(("preset", "device"), str),
+    **dict.fromkeys(("seed", "best_epoch", "epochs"), int),
+    "seconds": NUMBER,
+}
+
+
+def run_facts(training: Training) -> dict[str, Any]:
+    """What the result of every run says of it."""
+    experiment = training.experiment
+    return {
+        "preset": experiment.config.preset,
+        "seed": experiment.config.seed,
+        "best_epoch": training.best_epoch,
+        "epochs": training.epochs,
+        "seconds": training.seconds,
+        "device": device_name(experiment.device),
+    }
 
 
 def write_result(run: Run, record: dict[str, Any]) -> None:

@@ -16,16 +16,10 @@ from treelax.apps.tasks.listops.evaluation import Evaluation, evaluate, parse_al
 from treelax.apps.tasks.task import Task
 from treelax.apps.training.experiment import Experiment
 from treelax.apps.training.loop import Training
-from treelax.apps.training.results import NUMBER, Kinds, device_name, expect
+from treelax.apps.training.results import KINDS, expect, run_facts
 from treelax.errors import counted
 from treelax.lab.listops.experiment import ListOpsExperiment
 
-KINDS: Kinds = {
-    **dict.fromkeys(("preset", "device"), str),
-    **dict.fromkeys(("seed", "max_length", "best_epoch", "epochs"), int),
-    "seconds": NUMBER,
-    "test": dict,
-}
 DRAWN, DRAWN_LENGTH = 3, 16  # test expressions to draw, and their most tokens
 
 
@@ -71,13 +65,8 @@ class ListOps(Task):
         test = load_splits(config.data)["test"]
         figures = evaluate(training.experiment.model, test, progress=progress)
         return {
-            "preset": config.preset,
-            "seed": config.seed,
+            **run_facts(training),
             "max_length": config.data.max_length,
-            "best_epoch": training.best_epoch,
-            "epochs": training.epochs,
-            "seconds": training.seconds,
-            "device": device_name(training.experiment.device),
             "test": figures.record(),
         }
 
@@ -88,7 +77,7 @@ class ListOps(Task):
         return [(e.tokens, p.heads, e.heads) for e, p in zip(short, parsed, strict=True)]
 
     def check_result(self, record: dict[str, Any]) -> None:
-        expect(record, KINDS)
+        expect(record, {**KINDS, "max_length": int, "test": dict})
         Evaluation(**record["test"]).tables("")
 
     def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:

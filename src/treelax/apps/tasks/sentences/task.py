@@ -16,18 +16,12 @@ from treelax.apps.tasks.sentences.transformer import COPY, check_folder, copy_fo
 from treelax.apps.tasks.task import Task
 from treelax.apps.training.experiment import Experiment
 from treelax.apps.training.loop import Training
-from treelax.apps.training.results import NUMBER, Kinds, device_name, expect
+from treelax.apps.training.results import KINDS, Kinds, expect, run_facts
 from treelax.apps.training.run import CONFIG, Run
 from treelax.errors import counted
 from treelax.ops.checks import one_of
 
 WORDS = "words.safetensors"  # in the folder of a run
-KINDS: Kinds = {
-    **dict.fromkeys(("preset", "device"), str),
-    **dict.fromkeys(("seed", "parameters", "best_epoch", "epochs"), int),
-    "seconds": NUMBER,
-    "splits": dict,
-}
 
 
 class SentenceTask(Task):
@@ -115,21 +109,12 @@ class SentenceTask(Task):
 
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
         """Test the best model on all splits but training, once."""
-        experiment: Any = training.experiment
-        weights = (p.numel() for p in experiment.model.parameters() if p.requires_grad)
-        return {
-            "preset": experiment.config.preset,
-            "seed": experiment.config.seed,
-            "parameters": sum(weights),
-            "best_epoch": training.best_epoch,
-            "epochs": training.epochs,
-            "seconds": training.seconds,
-            "device": device_name(experiment.device),
-            **self.figures(training, progress),
-        }
+        weights = (p.numel() for p in training.model.parameters() if p.requires_grad)
+        figures = self.figures(training, progress)
+        return {**run_facts(training), "parameters": sum(weights), **figures}
 
     def check_result(self, record: dict[str, Any]) -> None:
-        expect(record, {**KINDS, **self.kinds})
+        expect(record, {**KINDS, "parameters": int, "splits": dict, **self.kinds})
         expect(record["splits"], {"dev": dict})
         for figures in record["splits"].values():
             self.check_figures(figures)
