@@ -31,6 +31,7 @@ class SentenceParser(TrainedParser):
         word_vectors: those given to it in training; None if there were none.
         origins: the files of its run.
         most_arcs: of the trees in a batch.
+        unknown_share: what becomes of unknown words, for messages.
     """
 
     cut: Cut = staticmethod(tokenize)
@@ -38,6 +39,7 @@ class SentenceParser(TrainedParser):
     word_vectors: WordVectors | None = None
     origins: Mapping[str, Origin]
     most_arcs: int = MOST_ARCS
+    unknown_share: str = "have no vector"
 
     def predict(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
         """Label texts and find their trees; see `treelax.apps.tasks.base.TrainedParser.stream`.
@@ -45,7 +47,7 @@ class SentenceParser(TrainedParser):
         A space within a word of a list becomes a no-break space, as in training. With ``soft``, heads
         are those of the tree with the largest total weight.
         """
-        if self.vector_files:  # one reading of them for all texts
+        if self.vector_files and not isinstance(texts, str):  # one reading of them for all texts
             texts = list(texts)
             self.look_up(_all_words(self._examples(texts, options.get("tokens"))))
         return list(self.stream(texts, **options))
@@ -81,9 +83,7 @@ class SentenceParser(TrainedParser):
                 for number, example in enumerate(window, first):
                     self._check(example, f"texts[{number}]")
             words = [tuple(map(words_in, example)) for example in window]
-            done = [
-                Prediction(texts) for texts in words
-            ]  # of an empty text there is no more to say
+            done = [Prediction(texts) for texts in words]  # all there is for empty texts
             longest = {i: max(map(len, texts)) + 1 for i, texts in enumerate(words) if all(texts)}
             bounds = {"most_sentences": size, "texts": len(self.text)}
             predicted = self._predictor(window, **options)
@@ -111,14 +111,14 @@ class SentenceParser(TrainedParser):
 
     @abstractmethod
     def _predictor(self, examples: Sequence[Texts], **options: Any) -> Batch:
-        """What predicts some of these examples at a time."""
+        """A function that predicts those of these examples that are at some places."""
 
     def _alone(self) -> AbstractContextManager[Any]:
-        """Held while words become numbers: a table of sub-words grows with every text."""
+        """A lock for models with a table of sub-words, which grows with every text."""
         return nullcontext()
 
     def check(self, example: Example, where: str) -> None:
-        """Refuse a text that the model cannot take."""
+        """Refuse an example that the model cannot take."""
         with self._alone():
             self._check(example.texts, where)
 
@@ -150,8 +150,6 @@ class SentenceParser(TrainedParser):
         spelled = set(self._spelled(words))
         unknown = sum(not self._has_vector(word) for word in spelled)
         return self.word_vectors.note(unknown, len(spelled), self.unknown_share)
-
-    unknown_share = "have no vector"  # what becomes of unknown words
 
     def _spelled(self, words: Iterable[str]) -> Iterable[str]:
         """Words as the model spells them."""
