@@ -32,7 +32,7 @@ Capture = pytest.CaptureFixture[str]
         (["--set", "model.distances=none"], r"model.left_head_bias is 2.0 and model.distances"),
         (["--set", "preset=gold"], r"preset: received the setting preset=gold; .*--preset gold"),
         (["--preset", "gould"], r"preset is 'gould'; expected one of .*Did you mean 'gold'\?"),
-        (["--seed", "-1"], r"seed is -1; expected 0 to"),
+        (["--seed", "-1"], r"seed is -1; expected at least 0 and at most"),
         (["--set", "train.decay=2"], r"train.decay is 2.0; expected more than 0 and at most 1"),
         (["--device", "gpu"], r"device is 'gpu'; expected cpu, cuda, cuda:N or auto"),
         (
