@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from unittest import mock
@@ -13,7 +12,6 @@ from sentence_runs import train_with, write_vectors
 
 from treelax.apps.tasks.sentences import word_vectors
 from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.errors import InputError
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]
 
@@ -115,15 +113,3 @@ def test_a_model_that_is_moved_and_trained_on(model):
     assert table.dtype == torch.float64
     assert not table.is_inference()
     assert len(table) == len(model.vectors.matrix)
-
-
-def test_refusals_name_the_model(folder, files, model, tmp_path):
-    run = str(folder / "without")
-    with pytest.raises(InputError, match=f"big.txt for {re.escape(run)}; expected as in training"):
-        SentenceModel.from_run(run, vectors=files[0])
-    model.save_pretrained(tmp_path / "saved")
-    swapped = SentenceModel.from_pretrained(tmp_path / "saved", vectors=files[::-1])
-    with pytest.raises(
-        InputError, match=f"the vector that {re.escape(str(tmp_path / 'saved'))} has"
-    ):
-        swapped.predict(TEXTS)

@@ -164,7 +164,7 @@ def test_null_moves_given_heads_by_one_and_hangs_off_the_root(tmp_path):
     moved = [[0, *(head + 1 if head else 0 for head in h)] for h in heads]
     assert batch.heads is not None
     assert batch.heads.tolist() == [h + [0] * (7 - len(h)) for h in moved]
-    _, tree = task.model.encoder(batch)
+    _, tree, _ = task.model.encoder(batch)
     padded = torch.tensor([h + [-1] * (7 - len(h)) for h in moved])
     assert torch.equal(tree, heads_to_tree(padded, batch.lengths))
 

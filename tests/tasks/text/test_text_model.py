@@ -103,7 +103,7 @@ def test_without_root_arcs_no_word_sees_the_root(trees, packed):
         model = settled(encoder(trees=trees, root_arcs=root_arcs)).eval()
         layout = model.layout(batch()) if packed else PADDED
         assert packed == (layout is not PADDED)
-        vectors, tree = model(batch(), layout)
+        vectors, tree, _ = model(batch(), layout)
         assert tree[:, 0].any()  # there is still a root
         if trees in ("latent", "heads"):
             assert model.scores(batch())[:, 0].any() == root_arcs
@@ -163,13 +163,13 @@ def test_padding_and_company_change_nothing(trees, lstm):
     model = settled(encoder(trees=trees, encoder=lstm, noise="none").double())
     for training in (True, False):
         model.train(training)
-        together, tree = model(batch())
-        wide, wide_tree = model(batch(more=3))
+        together, tree, _ = model(batch())
+        wide, wide_tree, _ = model(batch(more=3))
         for i, length in enumerate(LENGTHS.tolist()):
             one = Sentences(
                 batch().ids[i : i + 1, :length], LENGTHS[i : i + 1], HEADS[i : i + 1, :length]
             )
-            alone, alone_tree = model(one)
+            alone, alone_tree, _ = model(one)
             for vectors, its_tree in ((together, tree), (wide, wide_tree)):
                 error = largest_error(vectors[i, :length].detach(), alone[0].detach())
                 assert error < EXACT
@@ -238,7 +238,7 @@ def test_trees_are_float32_in_half_precision(trees, mode, monkeypatch):
     with torch.autocast("cpu", torch.bfloat16):
         scores = model.scores(batch())
         layout = model.layout(batch())
-        vectors, tree = model(batch(), layout, soft=mode == "soft", generator=seeded())
+        vectors, tree, _ = model(batch(), layout, soft=mode == "soft", generator=seeded())
     assert vectors.dtype == torch.bfloat16
     assert scores.dtype == tree.dtype == torch.float32
     assert torch.equal(scores.bfloat16().float(), scores)

@@ -98,13 +98,13 @@ def test_few_examples_are_read_ahead(monkeypatch):
 def test_long_sentences_come_in_small_batches(monkeypatch):
     monkeypatch.setattr(Model, "most_arcs", 400)
     sizes = []
-    parse = SentenceEncoder.parse
+    forward = SentenceEncoder.forward
 
     def watched(self, batch, *layout, **options):
         sizes.append(tuple(batch.ids.shape))
-        return parse(self, batch, *layout, **options)
+        return forward(self, batch, *layout, **options)
 
-    monkeypatch.setattr(SentenceEncoder, "parse", watched)
+    monkeypatch.setattr(SentenceEncoder, "forward", watched)
     examples = [[["dogs"] * length] for length in (50, 2, 9, 1, 9, 30, 2, 9, 9)]
     said = Model().predict(examples)
     assert [len(p.words[0]) for p in said] == [50, 2, 9, 1, 9, 30, 2, 9, 9]

@@ -84,7 +84,7 @@ def expected_vectors(folder, words, subwords="mean"):
 def test_word_vectors_are_those_of_the_library(folder, subwords):
     words = {word for sentence in BATCH for word in sentence}
     made, table = encoder(folder, sorted(words), subwords=subwords)
-    vectors, tree = made(sentences(table, BATCH))
+    vectors, tree, _ = made(sentences(table, BATCH))
     assert tree is None
     assert vectors.shape == (3, 6, SIZE)
     for row, sentence in zip(vectors, BATCH, strict=True):
@@ -96,7 +96,7 @@ def test_word_vectors_are_those_of_the_library(folder, subwords):
 def test_words_that_come_later_are_known_by_their_letters(folder):
     """New words get ids of their own, not those of unknown words."""
     made, table = encoder(folder, ["dogs"])
-    vectors, _ = made(sentences(table, BATCH))
+    vectors, *_ = made(sentences(table, BATCH))
     expected = expected_vectors(folder, BATCH[1])
     torch.testing.assert_close(vectors[1, :3], expected, rtol=1e-5, atol=1e-6)
     assert table.ids(["dogs", "It"]) == table.ids(["dogs", "It"])
@@ -106,7 +106,7 @@ def test_words_that_come_later_are_known_by_their_letters(folder):
 def test_a_table_does_not_grow_without_end(folder, monkeypatch):
     made, table = encoder(folder, ["dogs"])
     monkeypatch.setattr(subwords, "MOST_NEW", 3)
-    before, _ = made(sentences(table, BATCH))
+    before, *_ = made(sentences(table, BATCH))
     started = len(made.transformer.starts)
     for number in range(20):
         table.forget()

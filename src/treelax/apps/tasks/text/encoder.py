@@ -141,19 +141,11 @@ class SentenceEncoder(nn.Module):
         *,
         soft: bool = False,
         generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Vectors ``(batch, n, output_size)``, or packed, and the tree they were made with, if any."""
-        return self.parse(batch, layout, soft=soft, generator=generator)[:2]
-
-    def parse(
-        self,
-        batch: Sentences,
-        layout: Padded = PADDED,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """What `forward` returns, and the scores of the tree if it has scores."""
+        """Vectors ``(batch, n, output_size)``, or packed; the tree they were made with; its scores.
+
+        There need not be a tree, nor scores of a tree.
+        """
         vectors = self.words(batch, layout)
         if self.intra is not None:
             return self.intra(vectors, batch.lengths), None, None

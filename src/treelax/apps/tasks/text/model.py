@@ -38,7 +38,7 @@ class TextModel(nn.Module):
         # as one batch: half the kernels, each with twice the work
         batch = both(*texts) if len(texts) == 2 else texts[0]
         layout = self.encoder.layout(batch)
-        vectors, tree, scores = self.encoder.parse(batch, layout, **options)
+        vectors, tree, scores = self.encoder(batch, layout, **options)
         return self.logits(vectors, batch.lengths, layout), tree, scores
 
     def expect(
