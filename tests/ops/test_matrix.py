@@ -160,7 +160,7 @@ def test_a_wrong_sampler_would_be_caught():
 
 
 class Problem:
-    """A ragged batch with NaN in its padding, forbidden parts and upstream gradients."""
+    """A ragged batch with garbage in its padding, forbidden parts and upstream gradients."""
 
     def __init__(self, structure, n):
         batch = 19 if n <= 5 else 5 if n <= 17 else 3  # 19: more than one group of lanes
@@ -171,7 +171,9 @@ class Problem:
         if n > 2:
             scores[0, 1, 2] = -torch.inf
         self.mask = mask_of(structure, self.lengths, scores)
-        self.scores = scores.masked_fill(~self.mask, torch.nan)
+        garbage = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30, -7])
+        choice = torch.randint(5, scores.shape, generator=seeded(n))
+        self.scores = torch.where(self.mask, scores, garbage[choice].double())
         self.upstream = draw(structure, batch, n=n, seed=n + 1)
         self.table = torch.rand(3, batch, 2 * n + 2, dtype=torch.float64, generator=seeded(n))
         self.table[0] = (

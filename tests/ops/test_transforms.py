@@ -4,7 +4,6 @@ import pytest
 import torch
 from matrix import draw
 from torch.func import grad, jacrev, vjp, vmap
-from toy_structure import Star
 
 import treelax as tx
 from treelax.errors import ForwardModeError, SecondDerivativeError
@@ -16,7 +15,6 @@ STRUCTURES = [
     tx.NonProjective(single_root=True),
     tx.Heads(),
     tx.Binary(),
-    Star(),
     tx.Labelled(tx.Projective()),
     tx.Labelled(tx.Binary()),
 ]
