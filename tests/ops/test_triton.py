@@ -344,7 +344,7 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
             constants = {"MEAN": mean, "SAVE": True, **first}
             yield f"soft_tree[{mean}]", projective.soft_tree_kernel, constants, 8
             constants = {"MEAN": mean, **tile}
-            yield f"backward[{mean}]", projective.soft_tree_backward_kernel, constants, 8
+            yield f"soft_tree_backward[{mean}]", projective.soft_tree_backward_kernel, constants, 8
         for purpose in ("CENTRE" if number == "fp32" else "VALUE", "SAMPLE"):
             constants = {"PLANES": planes(purpose), "KEEP": purpose == "SAMPLE", **first}
             yield f"log_partition[{purpose}]", projective.log_partition_kernel, constants, 8
