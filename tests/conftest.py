@@ -43,6 +43,15 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(20190601)
 
 
+@pytest.fixture
+def backend(request):
+    """The name of a backend of the matrix, set up."""
+    from matrix import using
+
+    with using(request.param) as name:
+        yield name
+
+
 # ------------------------------------------------------------------ runs that several files look at
 # imported inside: most files need neither the commands nor the models
 

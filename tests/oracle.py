@@ -1,12 +1,8 @@
-"""Projective trees by enumeration, up to six words: what every dynamic program is held against.
+"""Naive definitions of trees, and projective trees by enumeration, up to six words.
 
 All ``(n + 1) ** n`` head vectors are written down, and those kept that are trees and projective by
-the naive definitions below. No dynamic program, no chart, nothing shared with the library. Sums run
-over the list of trees in float64 and are differentiable by autograd.
-
-``scores`` are ``(..., N, N)``, ``scores[h, m]`` the weight of the arc from ``h`` to ``m``. A
-sentence shorter than ``N - 1`` gives its ``length``; what lies beyond is not read, and zero in a
-result.
+the definitions below. No dynamic program, no chart, nothing shared with the library. What is computed
+of all trees is held against sums over such lists (``matrix.py``).
 """
 
 from __future__ import annotations
@@ -68,44 +64,3 @@ def indicators(n: int, single_root: bool = False) -> Tensor:
         for modifier, head in enumerate(heads, 1):
             tree[head, modifier] = 1
     return result
-
-
-def tree_scores(scores: Tensor, heads: Tensor) -> Tensor:
-    """Score of each tree, the sum of its arcs: ``(..., count)`` from heads ``(count, n)``."""
-    modifiers = torch.arange(1, heads.shape[-1] + 1)
-    return scores.double()[..., heads, modifiers].sum(-1)
-
-
-def log_partition(scores: Tensor, single_root: bool = False, length: int | None = None) -> Tensor:
-    """``log Σ_T exp(score(T))``, shape ``(...)``."""
-    return tree_scores(scores, all_trees(_words(scores, length), single_root)).logsumexp(-1)
-
-
-def probabilities(scores: Tensor, single_root: bool = False, length: int | None = None) -> Tensor:
-    """Probability of each tree, in the order of `all_trees`, ``(..., count)``."""
-    return tree_scores(scores, all_trees(_words(scores, length), single_root)).softmax(-1)
-
-
-def marginals(scores: Tensor, single_root: bool = False, length: int | None = None) -> Tensor:
-    """Probability of each arc, ``(..., N, N)``: the trees weighted by their probabilities."""
-    n = _words(scores, length)
-    p = probabilities(scores, single_root, n)
-    return _padded(torch.einsum("...t,thm->...hm", p, indicators(n, single_root)), scores)
-
-
-def best(
-    scores: Tensor, single_root: bool = False, length: int | None = None
-) -> tuple[Tensor, Tensor]:
-    """The best tree as 0/1, ``(..., N, N)``, and its score ``(...)``; on ties the first listed."""
-    n = _words(scores, length)
-    value, index = tree_scores(scores, all_trees(n, single_root)).max(-1)
-    return _padded(indicators(n, single_root)[index], scores), value
-
-
-def _words(scores: Tensor, length: int | None) -> int:
-    return scores.shape[-1] - 1 if length is None else length
-
-
-def _padded(tree: Tensor, scores: Tensor) -> Tensor:
-    missing = scores.shape[-1] - tree.shape[-1]
-    return torch.nn.functional.pad(tree, (0, missing, 0, missing))

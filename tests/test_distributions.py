@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 import torch
-from test_structures import LENGTHS, draw, event, every_structure, relaxations
+from matrix import LENGTHS, draw, event, every_structure, mask_of, seeded
 from tolerances import EXACT, largest_error
 from torch.distributions import Distribution, kl_divergence
 
@@ -21,10 +21,6 @@ def scores(generator):
     return torch.randn(3, 5, 5, dtype=torch.float64, generator=generator)
 
 
-def seeded(seed=1):
-    return torch.Generator().manual_seed(seed)
-
-
 def perturbed(structure, noise, scores):
     """Two samples of noisy scores, and their lengths."""
     scores, lengths = scores.detach().expand(2, *scores.shape), LENGTHS.expand(2, 3)
@@ -33,15 +29,14 @@ def perturbed(structure, noise, scores):
         return scores, lengths
     parts = structure.part_count(lengths).reshape(2, 3, *(1,) * structure.event_dim)
     drawn = source.draw(scores, parts, seeded())
-    mask = structure.part_mask(lengths, scores.shape[2])
-    return scores + drawn.masked_fill(~mask, 0), lengths
+    return scores + drawn.masked_fill(~mask_of(structure, lengths, scores), 0), lengths
 
 
 @every_structure
 @pytest.mark.parametrize("noise", ["gumbel", "sum-of-gamma", None])
 def test_rsample_relaxes_noisy_scores(structure, noise):
-    scores = draw(structure, seeded())
-    for relaxation in relaxations(structure):
+    scores = draw(structure, 3)
+    for relaxation in structure.relaxations:
         settings = {"relaxation": relaxation, "temperature": 0.5}
         got = structure(scores, LENGTHS).rsample((2,), noise=noise, generator=seeded(), **settings)
         noisy, lengths = perturbed(structure, noise, scores)
@@ -55,9 +50,9 @@ def test_rsample_relaxes_noisy_scores(structure, noise):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_straight_through(structure, dtype):
     """The value is the best structure of the perturbed scores; the gradient is the soft one's."""
-    scores = draw(structure, seeded()).to(dtype).requires_grad_()
+    scores = draw(structure, 3).to(dtype).requires_grad_()
     weight = torch.randn(2, *scores.shape, generator=seeded(2)).to(dtype)
-    relaxation = relaxations(structure)[0]
+    relaxation = structure.relaxations[0]
     hard, soft = (
         structure(scores, LENGTHS).rsample(
             (2,), relaxation=relaxation, straight_through=straight, generator=seeded()
@@ -78,7 +73,7 @@ def test_straight_through(structure, dtype):
 @every_structure
 @pytest.mark.parametrize("touch_first", [False, True])
 def test_shapes_and_expansion(structure, touch_first):
-    scores = draw(structure, seeded())
+    scores = draw(structure, 3)
     shape = event(structure, 4)
     d = structure(scores, LENGTHS)
     assert isinstance(d, Distribution)

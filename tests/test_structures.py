@@ -1,12 +1,25 @@
 """Every structure passes the same tests: its operations against a list of all its members."""
 
-import functools
 import itertools
 import math
 
-import oracle
 import pytest
 import torch
+from matrix import (
+    LABELS,
+    LENGTHS,
+    STRUCTURES,
+    column,
+    draw,
+    event,
+    every_structure,
+    inside,
+    log_size,
+    mask_of,
+    members,
+    seeded,
+    total,
+)
 from tolerances import EXACT, largest_error
 from torch.autograd import gradcheck
 from torch.distributions import kl_divergence
@@ -14,95 +27,17 @@ from torch.distributions import kl_divergence
 import treelax as tx
 from treelax.errors import InputError, NoTreeError
 from treelax.structures import structure_named
-from treelax.trees import heads_to_tree
-
-STRUCTURES = [
-    tx.Projective(),
-    tx.Projective(single_root=True),
-    tx.NonProjective(),
-    tx.NonProjective(single_root=True),
-    tx.Heads(),
-    tx.Binary(),
-    tx.Labelled(tx.Projective()),
-    tx.Labelled(tx.NonProjective(single_root=True)),
-    tx.Labelled(tx.Binary()),
-]
-LABELS = 2
-LENGTHS = torch.tensor([4, 3, 1])
-every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 
 
-def event(structure, n):
-    """Shape of a structure over n words."""
-    size = n + structure.rooted
-    return (size, size, LABELS)[: structure.event_dim]
+def as_set(trees):
+    return {tuple(tree.flatten().tolist()) for tree in trees}
 
 
-def relaxations(structure):
-    inner = getattr(structure, "structure", structure)
-    return ["entropy"] if isinstance(inner, tx.NonProjective) else ["softmax", "entropy"]
-
-
-def bracketings(i, j):
-    """The spans of every binary tree over words i to j."""
-    if i == j:
-        yield [(i, i)]
-    for k in range(i, j):
-        for left, right in itertools.product(bracketings(i, k), bracketings(k + 1, j)):
-            yield [(i, j), *left, *right]
-
-
-@functools.cache
-def members(structure, n):
-    """All structures over n words, by definition, with nothing of the library."""
-    if isinstance(structure, tx.Labelled):
-        found = []
-        for tree in members(structure.structure, n):
-            places = tree.nonzero().tolist()
-            for labels in itertools.product(range(LABELS), repeat=len(places)):
-                found.append(torch.zeros(event(structure, n), dtype=torch.float64))
-                for (i, j), label in zip(places, labels, strict=True):
-                    found[-1][i, j, label] = 1
-        return torch.stack(found)
-    if isinstance(structure, tx.Binary):
-        found = torch.zeros(math.comb(2 * n - 2, n - 1) // n, n, n, dtype=torch.float64)
-        for tree, spans in zip(found, bracketings(0, n - 1), strict=True):
-            for i, j in spans:
-                tree[i, j] = 1
-        return found
-    single_root = getattr(structure, "single_root", False)
-    heads = [
-        candidate
-        for candidate in itertools.product(range(n + 1), repeat=n)
-        if all(head != word for word, head in enumerate(candidate, 1))
-        and (isinstance(structure, tx.Heads) or oracle.is_tree(candidate, single_root))
-        and (not isinstance(structure, tx.Projective) or oracle.is_projective(candidate))
-    ]
-    return heads_to_tree(torch.tensor(heads), dtype=torch.float64)
-
-
-def inside(scores, structure, n):
-    """The scores of a sentence of n words."""
-    size = n + structure.rooted
-    return scores[:size, :size]
-
-
-def total(trees, scores):
-    return torch.where(trees != 0, scores, 0).flatten(1).sum(1)
-
-
-def draw(structure, generator, batch=3, n=4):
-    """Scores of sentences."""
-    return torch.randn(batch, *event(structure, n), dtype=torch.float64, generator=generator)
-
-
-@pytest.fixture
-def make(generator):
-    return lambda structure, **options: draw(structure, generator, **options)
+# ── members ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @every_structure
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", range(5))
 def test_all_members(structure, n):
     trees = members(structure, n)
     assert structure.contains(trees, torch.tensor(n)).all()
@@ -110,51 +45,65 @@ def test_all_members(structure, n):
         with pytest.raises(InputError, match="labels is not known"):
             structure.enumerate(n)
         return
-    assert round(math.exp(structure.log_count(n))) == len(trees)
-    listed = structure.enumerate(n)
-    assert len(listed) == len(trees)
-    assert {tuple(t.flatten().tolist()) for t in listed} == {
-        tuple(t.flatten().tolist()) for t in trees
-    }
-    with pytest.raises(InputError, match="expected at most 1,000,000"):
-        structure.enumerate(20)
+    assert round(math.exp(structure.log_count(n))) == len(trees) == len(structure.enumerate(n))
+    assert as_set(structure.enumerate(n)) == as_set(trees)
+    if structure.log_count(20) > math.log(1e6):
+        with pytest.raises(InputError, match="expected at most 1,000,000"):
+            structure.enumerate(20)
 
 
 @every_structure
 def test_what_is_no_member(structure):
     """Every other 0/1 tensor over two words with as many parts."""
-    n = 2
-    trees = {tuple(t.flatten().tolist()) for t in members(structure, n)}
-    shape = event(structure, n)
-    count = int(structure.part_count(torch.tensor(n)))
-    candidates = []
-    for places in itertools.combinations(range(math.prod(shape)), count):
-        one = torch.zeros(math.prod(shape), dtype=torch.float64)
-        one[list(places)] = 1
-        candidates.append(one.reshape(shape))
-    candidates = torch.stack(candidates)
-    expected = [tuple(t.flatten().tolist()) in trees for t in candidates]
-    assert structure.contains(candidates, torch.tensor(n)).tolist() == expected
-    assert not structure.contains(candidates * 0.5, torch.tensor(n)).any()
+    shape, two = event(structure, 2), torch.tensor(2)
+    places = itertools.combinations(range(math.prod(shape)), int(structure.part_count(two)))
+    candidates = [
+        torch.zeros(math.prod(shape)).index_fill(0, torch.tensor(place), 1).reshape(shape)
+        for place in places
+    ]
+    trees = as_set(members(structure, 2))
+    expected = [tuple(tree.flatten().tolist()) in trees for tree in candidates]
+    assert structure.contains(torch.stack(candidates), two).tolist() == expected
+    assert not structure.contains(torch.stack(candidates) * 0.5, two).any()
 
 
 @every_structure
-def test_operations_against_enumeration(structure, make):
-    scores = make(structure)
-    d = structure(scores, LENGTHS)
-    other = structure(scores.flip(0), LENGTHS)
+def test_parts_that_are_known(structure):
+    """What goes beside a part leaves the members that have it, all of them and no other."""
+    trees, scores = members(structure, 3), draw(structure, n=3)
+    for part in structure.parts_of(trees[-1]):
+        having = trees[(trees * part).flatten(1).any(1)] if part.any() else trees
+        expected = total(having, scores, structure.event_dim).logsumexp(0)
+        known = structure(scores.masked_fill(~structure.beside(part), -torch.inf))
+        assert largest_error(known.log_partition, expected) < EXACT
+
+
+@every_structure
+def test_noise_needs_the_mask_and_number_of_parts_alone(structure):
+    lengths = torch.tensor([3, 0])
+    trees = structure(torch.zeros(2, *event(structure, 4)), lengths).mode
+    assert not trees[~mask_of(structure, lengths, trees)].any()
+    assert torch.equal(trees.flatten(1).sum(1).long(), structure.part_count(lengths))
+
+
+# ── operations ───────────────────────────────────────────────────────────────────────────────────
+
+
+@every_structure
+def test_operations_against_enumeration(structure):
+    scores, dims = draw(structure, 3), structure.event_dim
+    d, other = structure(scores, LENGTHS), structure(scores.flip(0), LENGTHS)
     best = d.top_k(20)
     kl, cross, renyi = kl_divergence(d, other), d.cross_entropy(other), d.renyi_entropy(2.5)
     assert torch.equal(d.mean, d.marginals)
     for b, n in enumerate(LENGTHS.tolist()):
         trees = members(structure, n)
         own, others = (inside(s[b], structure, n) for s in (scores, scores.flip(0)))
-        log_weights = total(trees, own)
-        p, q = log_weights.softmax(0), total(trees, others).softmax(0)
+        log_weights = total(trees, own, dims)
+        p, q = log_weights.softmax(0), total(trees, others, dims).softmax(0)
         assert largest_error(d.log_partition[b], log_weights.logsumexp(0)) < EXACT
-        shares = p.reshape(-1, *(1,) * structure.event_dim)
         marginals = inside(d.marginals[b], structure, n)
-        assert largest_error(marginals, (shares * trees).sum(0)) < EXACT
+        assert largest_error(marginals, (column(p, structure) * trees).sum(0)) < EXACT
         assert torch.equal(inside(d.mode[b], structure, n), trees[log_weights.argmax()])
         assert largest_error(d.entropy()[b], -(p * p.log()).sum()) < EXACT
         assert largest_error(structure(own).log_prob(trees), p.log()) < EXACT
@@ -164,19 +113,18 @@ def test_operations_against_enumeration(structure, make):
         order = log_weights.argsort(descending=True)[:20]
         found = len(order)
         assert largest_error(best.log_probs[:found, b], p[order].log()) < EXACT
-        for rank, which in enumerate(order):
-            assert torch.equal(inside(best.trees[rank, b], structure, n), trees[which])
+        assert torch.equal(inside(best.trees[:found, b], structure, n), trees[order])
         assert (best.log_probs[found:, b] == -torch.inf).all()
         assert not best.trees[found:, b].any()
-        with_part = torch.where(trees != 0, p.log().reshape(shares.shape), -torch.inf).amax(0)
+        with_part = torch.where(trees != 0, column(p.log(), structure), -torch.inf).amax(0)
         assert torch.allclose(
             inside(d.max_marginals[b], structure, n), with_part, rtol=0, atol=EXACT
         )
 
 
 @every_structure
-def test_gradients(structure, make):
-    scores, other = make(structure, n=3), make(structure, n=3)
+def test_gradients(structure):
+    scores, other = draw(structure, 3, n=3), draw(structure, 3, n=3, seed=2)
     lengths = LENGTHS.clamp(max=3)
 
     def values(s, t):
@@ -184,59 +132,105 @@ def test_gradients(structure, make):
         kl = kl_divergence(d, structure(t, lengths))
         return d.log_prob(d.mode), d.log_partition, d.marginals, d.entropy(), kl
 
-    assert gradcheck(values, (scores.requires_grad_(), other.requires_grad_()))
+    assert gradcheck(values, (scores.requires_grad_(), other.requires_grad_()), fast_mode=True)
 
 
 @every_structure
-def test_samples_are_exact(structure, make, generator):
+def test_samples_are_exact(structure):
     n = 2 if structure.event_dim == 3 else 3
-    trees = members(structure, n)
-    own = make(structure, n=n)[0]
-    drawn = structure(own).sample((20_000,), generator=generator)
+    trees, scores = members(structure, n), draw(structure, n=n)
+    drawn = structure(scores).sample((20_000,), generator=seeded(20190601))
     index = (drawn[:, None] == trees).flatten(2).all(-1)
     assert index.any(1).all()
-    expected = 20_000 * total(trees, own).softmax(0)
+    expected = 20_000 * total(trees, scores, structure.event_dim).softmax(0)
     chi2 = ((index.sum(0) - expected) ** 2 / expected).sum()
     freedom = len(trees) - 1
     assert chi2 < freedom + 5 * math.sqrt(2 * freedom)  # five standard deviations
 
 
 @every_structure
-def test_padding_and_batch_shape_change_nothing(structure, make):
-    batch = make(structure)
-    batch = batch.expand(2, *batch.shape).clone()
+def test_a_relaxation_tends_to_the_mode(structure):
+    scores = draw(structure, 3)
+    mode = structure(scores, LENGTHS).mode
+    for relaxation in structure.relaxations:
+        for temperature in (1e-3, torch.tensor([1e-3, 2e-3, 1e-3])):
+            options = {"relaxation": relaxation, "temperature": temperature}
+            assert largest_error(structure.relaxed(scores, LENGTHS, **options), mode) < 1e-6
+    if "softmax" not in structure.relaxations:
+        with pytest.raises(InputError, match='expected "entropy"'):
+            structure.relaxed(scores, LENGTHS)
+
+
+@every_structure
+def test_a_uniform_of_zero_draws_nothing_improbable(structure, monkeypatch):
+    monkeypatch.setattr(torch, "rand", lambda size, **options: torch.zeros(size, **options))
+    scores = torch.zeros(event(structure, 3 - structure.rooted))
+    scores[0, 1] = -70  # a probability of 1e-30
+    backends = ("reference", "diagonal", "native")
+    for backend in backends if structure.event_dim == 2 else (None,):
+        assert not structure(scores, backend=backend).sample()[0, 1].any()
+
+
+@every_structure
+def test_a_generator_fixes_samples(structure):
+    """Torch's own serves when none is given."""
+    d = structure(draw(structure, 4, n=7))
+    assert torch.equal(d.sample((3,), generator=seeded(1)), d.sample((3,), generator=seeded(1)))
+    assert not torch.equal(d.sample((3,), generator=seeded(1)), d.sample((3,), generator=seeded(2)))
+    torch.manual_seed(5)
+    first = d.sample()
+    torch.manual_seed(5)
+    assert torch.equal(first, d.sample())
+
+
+def test_the_search_for_the_best_ends_when_all_are_found(monkeypatch):
+    calls, argmax = [], tx.Projective.argmax
+    monkeypatch.setattr(
+        tx.Projective,
+        "argmax",
+        lambda *args, **options: calls.append(1) or argmax(*args, **options),
+    )
+    best = tx.Projective()(torch.randn(2, 3, 3), torch.tensor([2, 1])).top_k(2000)
+    assert best.trees.shape == (2000, 2, 3, 3)
+    assert best.log_probs.isfinite().sum(0).tolist() == [3, 1]
+    assert not best.trees[3:].any()
+    assert len(calls) <= 4
+
+
+# ── padding, batches, sentences without words ────────────────────────────────────────────────────
+
+
+@every_structure
+def test_padding_and_batch_shape_change_nothing(structure):
+    scores = draw(structure, 3)
+    scores = scores.expand(2, *scores.shape).clone()
     lengths = torch.tensor([[4, 3, 2], [1, 0, 4]])
-    d = structure(batch, lengths)
+    d = structure(scores, lengths)
     for place in itertools.product(range(2), range(3)):
         n = int(lengths[place])
-        alone = structure(inside(batch[place], structure, n))
+        alone = structure(inside(scores[place], structure, n))
         assert largest_error(d.entropy()[place], alone.entropy()) < EXACT
-        assert torch.equal(inside(d.marginals[place], structure, n), alone.marginals)
-        assert d.mode[place].sum() == inside(d.mode[place], structure, n).sum()
+        assert largest_error(inside(d.marginals[place], structure, n), alone.marginals) < EXACT
+        assert torch.equal(inside(d.mode[place], structure, n), alone.mode)
+        assert d.mode[place].sum() == alone.mode.sum()
     drawn = d.sample((2,))
-    assert drawn.shape == (2, *batch.shape)
+    assert drawn.shape == (2, *scores.shape)
     assert d.support.check(drawn).all()
 
 
 @every_structure
-def test_padding_may_hold_anything(structure, make):
+def test_padding_may_hold_anything(structure):
     """NaN there reaches no value and no gradient, of any method and any estimator."""
-    mask = structure.part_mask(LENGTHS, make(structure).shape[-structure.event_dim])
-    clean = make(structure).masked_fill(~mask, 0).requires_grad_()
-    dirty = clean.detach().masked_fill(~mask, torch.nan).requires_grad_()
-    gold, other = (structure(make(structure), LENGTHS) for _ in range(2))
-
-    def seeded():
-        return torch.Generator().manual_seed(0)
+    clean = draw(structure, 3)
+    mask = mask_of(structure, LENGTHS, clean)
+    dirty = clean.masked_fill(~mask, torch.nan).requires_grad_()
+    clean = clean.masked_fill(~mask, 0).requires_grad_()
+    gold, other = (structure(draw(structure, 3, seed=seed), LENGTHS) for seed in (2, 3))
 
     def discrete(d):
-        return [
-            d.mode,
-            d.sample((2,), generator=seeded()),
-            d.max_marginals,
-            *d.top_k(3),
-            structure.sparsemap(d.scores, LENGTHS).support.weights,
-        ]
+        support = structure.sparsemap(d.scores, LENGTHS).support
+        sample = d.sample((2,), generator=seeded())
+        return [d.mode, sample, d.max_marginals, *d.top_k(3), support.weights]
 
     def smooth(d):
         yield from (d.log_partition, d.entropy(), d.log_prob(gold.mode), d.variance)
@@ -244,17 +238,15 @@ def test_padding_may_hold_anything(structure, make):
         yield from (kl_divergence(d, other), kl_divergence(other, d), d.cross_entropy(other))
         yield structure.sparsemap(d.scores, LENGTHS).tree
         for temperature in (0.5, torch.tensor(0.5)):
-            for relaxation in relaxations(structure):
+            for relaxation in structure.relaxations:
                 yield d.rsample(
                     (2,), relaxation=relaxation, temperature=temperature, generator=seeded()
                 )
         yield tx.Marginals(0.5).sample(d)
         estimators = [
-            tx.SPIGOT(projection="polytope", form=form) for form in ("spigot", "ce", "eg")
-        ]
-        estimators += [tx.IMLE(), tx.Perturbed(2), tx.RLOO(2), tx.SparseMAP()]
-        estimators += [
-            tx.StraightThrough(tx.Relaxed("entropy"), g) for g in ("relaxed", "identity")
+            *(tx.SPIGOT(projection="polytope", form=form) for form in ("spigot", "ce", "eg")),
+            *(tx.IMLE(), tx.Perturbed(2), tx.RLOO(2), tx.SparseMAP()),
+            *(tx.StraightThrough(tx.Relaxed("entropy"), g) for g in ("relaxed", "identity")),
         ]
         for estimator in estimators:
             yield estimator.expect(
@@ -276,23 +268,41 @@ def test_padding_may_hold_anything(structure, make):
 
 
 @every_structure
-def test_a_relaxation_tends_to_the_mode(structure, make):
-    scores = make(structure)
-    for relaxation in relaxations(structure):
-        for temperature in (1e-3, torch.tensor([1e-3, 2e-3, 1e-3])):
-            soft = structure.relaxed(
-                scores, LENGTHS, relaxation=relaxation, temperature=temperature
-            )
-            assert largest_error(soft, structure(scores, LENGTHS).mode) < 1e-6
-    if "softmax" not in relaxations(structure):
-        with pytest.raises(InputError, match='expected "entropy"'):
-            structure.relaxed(scores, LENGTHS)
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_sentences_without_room_for_a_word(structure, batch):
+    scores = torch.zeros(*batch, *event(structure, 0))
+    d = structure(scores)
+    point = structure.sparsemap(scores).tree
+    for same in (d.mode, d.marginals, d.max_marginals, d.sample(), point):
+        assert same.shape == scores.shape
+    for zero in (d.log_partition, d.entropy(), d.log_prob(d.mode), d.top_k(1).log_probs[0]):
+        assert torch.equal(zero, torch.zeros(batch))
+
+
+# ── forbidden parts, huge scores, half types ─────────────────────────────────────────────────────
+
+
+@every_structure
+def test_forbidden_parts(structure):
+    """Entropy and log-probability stay finite, with finite gradients; a forbidden member has none."""
+    scores = draw(structure, 3)
+    scores[:, 1, 2] = scores[:, 2, 1] = -torch.inf
+    d = structure(scores.requires_grad_(), LENGTHS)
+    value = d.entropy().sum() + d.log_prob(d.mode).sum()
+    (grad,) = torch.autograd.grad(value, scores)
+    assert torch.isfinite(value)
+    assert torch.isfinite(grad).all()
+    trees = members(structure, 4)
+    forbidden = trees[:, 1, 2].reshape(len(trees), -1).any(-1)
+    assert (structure(scores.detach()[0]).log_prob(trees[forbidden]) == -torch.inf).all()
+    assert d.top_k(3).log_probs.shape == (3, 3)
+    assert (d.renyi_entropy(0)[2].exp() - len(members(structure, 1))).abs() < EXACT
 
 
 @every_structure
 @pytest.mark.parametrize("weight", [0.5, -1e5])  # the second has a probability of 0 in any type
-def test_kl_divergence_is_infinite_where_a_part_is_missing(structure, weight, make):
-    scores = make(structure)
+def test_kl_divergence_is_infinite_where_a_part_is_missing(structure, weight):
+    scores = draw(structure, 3)
     scores[0, 1, 2] = weight
     narrow = scores.clone()
     narrow[0, 1, 2] = -torch.inf
@@ -307,8 +317,8 @@ def test_kl_divergence_is_infinite_where_a_part_is_missing(structure, weight, ma
 
 
 @pytest.mark.parametrize("kind", [tx.Projective, tx.NonProjective])
-def test_kl_divergence_between_root_rules_and_of_what_no_tree_has_room_for(kind, make):
-    scores = make(kind())
+def test_kl_divergence_between_root_rules_and_of_what_no_tree_has_room_for(kind):
+    scores = draw(kind(), 3)
     loose, tight = (kind(single)(scores, LENGTHS) for single in (False, True))
     assert kl_divergence(loose, tight).isinf().tolist() == [True, True, False]
     assert torch.isfinite(kl_divergence(tight, loose)).all()
@@ -320,85 +330,9 @@ def test_kl_divergence_between_root_rules_and_of_what_no_tree_has_room_for(kind,
 
 
 @every_structure
-def test_forbidden_parts(structure, make):
-    """Entropy and log-probability stay finite, with finite gradients; a forbidden member has none."""
-    scores = make(structure)
-    scores[:, 1, 2] = scores[:, 2, 1] = -torch.inf
-    d = structure(scores.requires_grad_(), LENGTHS)
-    value = d.entropy().sum() + d.log_prob(d.mode).sum()
-    (grad,) = torch.autograd.grad(value, scores)
-    assert torch.isfinite(value)
-    assert torch.isfinite(grad).all()
-    trees = members(structure, 4)
-    forbidden = trees[:, 1, 2].flatten(1).any(-1) if trees.dim() == 4 else trees[:, 1, 2] == 1
-    assert (structure(scores.detach()[0]).log_prob(trees[forbidden]) == -torch.inf).all()
-    assert d.top_k(3).log_probs.shape == (3, 3)
-    assert (d.renyi_entropy(0)[2].exp() - len(members(structure, 1))).abs() < EXACT
-
-
-@every_structure
-def test_parts_that_are_known(structure, make):
-    """What goes beside a part leaves the members that have it, all of them and no other."""
-    trees = members(structure, 3)
-    scores = inside(make(structure)[0], structure, 3)
-    for part in structure.parts_of(trees[-1]):
-        allowed = structure.beside(part)
-        having = trees[(trees * part).flatten(1).any(1)] if part.any() else trees
-        expected = total(having, scores).logsumexp(0)
-        known = structure(scores.masked_fill(~allowed, -torch.inf))
-        assert largest_error(known.log_partition, expected) < EXACT
-
-
-@every_structure
-def test_noise_needs_the_mask_and_number_of_parts_alone(structure):
-    lengths = torch.tensor([3, 0])
-    mask = structure.part_mask(lengths, 5)
-    shape = (2, 5, 5, LABELS)[: 1 + structure.event_dim]
-    trees = structure(torch.zeros(shape), lengths).mode
-    assert not trees.masked_fill(mask, 0).any()
-    assert torch.equal(trees.flatten(1).sum(1).long(), structure.part_count(lengths))
-
-
-@every_structure
-def test_the_expected_loss(structure, make):
-    scores = make(structure, batch=2).requires_grad_()
-    estimator = tx.Relaxed(relaxations(structure)[0], samples=3)
-    loss = estimator.expect(structure(scores), lambda t: t.square().flatten(2).sum(-1))
-    assert loss.shape == (2,)
-    loss.sum().backward()
-    assert scores.grad.abs().sum() > 0
-    with pytest.raises(InputError, match=r"f returned \(\).*expected losses \(3, 2\)"):
-        estimator.expect(structure(scores), lambda t: t.sum())
-
-
-@every_structure
-def test_values_that_are_refused(structure, make):
-    scores = make(structure)
-    nan = scores.clone()
-    nan[0, 1, 2] = torch.nan
-    with pytest.raises(InputError, match="nan"):
-        _ = structure(nan).marginals
-    for use in (lambda d: d.mode, lambda d: d.log_partition, lambda d: d.sample()):
-        with pytest.raises(NoTreeError):
-            use(structure(torch.full_like(scores, -torch.inf)))
-    for length in (-5, 5):
-        d = structure(torch.zeros((1, 1, 1, 1)[: 1 + structure.event_dim]), torch.tensor([length]))
-        with pytest.raises(InputError, match="lengths"):
-            _ = d.log_partition
-    with pytest.raises(InputError, match=r"expected \(\.\.\., n"):
-        structure(torch.zeros(3, 2))
-    for k in (0, -1, 1.5, True):
-        with pytest.raises(InputError, match="k is"):
-            structure(scores).top_k(k)
-    with pytest.raises(InputError, match="order is -1"):
-        structure(scores).renyi_entropy(-1)
-
-
-@every_structure
-def test_half_types_are_rounded_once(structure, generator):
+def test_half_types_are_rounded_once(structure):
     """Entropy and divergence are differences of large numbers: computed in float32 or better."""
-    shape = (2, 2, 41, 41, LABELS)[: 2 + structure.event_dim]
-    scores, other = torch.randn(shape, generator=generator).bfloat16()
+    scores, other = draw(structure, 2, 2, n=40).bfloat16()
     half = structure(scores), structure(other)
     full = structure(scores.double()), structure(other.double())
     for get in (
@@ -413,121 +347,9 @@ def test_half_types_are_rounded_once(structure, generator):
         assert got.dtype == torch.bfloat16
         assert torch.allclose(got.double(), expected, rtol=2**-8, atol=1e-3)
     small = scores[0, :4, :4]
-    drawn = structure(small).sample((50_000,), generator=generator)
+    drawn = structure(small).sample((50_000,), generator=seeded())
     assert drawn.dtype == torch.bfloat16
     assert largest_error(drawn.float().mean(0), structure(small.float()).marginals) < 0.01
-
-
-@every_structure
-@pytest.mark.parametrize("scale", [1e4, 1e30, 3e38])
-def test_huge_scores(structure, scale, generator):
-    """The scores of the formula are those of the dynamic program, clamped alike."""
-    shape = (3, 8, 8, LABELS)[: 1 + structure.event_dim]
-    d = structure(scale * torch.randn(shape, generator=generator).clamp(-1, 1))
-    assert (d.entropy() >= 0).all()
-    assert torch.isfinite(d.entropy()).all()
-    assert torch.isfinite(d.log_prob(d.mode)).all()
-    assert torch.isfinite(d.marginals).all()
-
-
-@pytest.mark.parametrize("single_root", [False, True])
-@pytest.mark.parametrize("backend", ["native", "diagonal"])
-def test_wide_scores_of_non_projective_trees_keep_their_digits(backend, single_root, generator):
-    """Where a Laplacian in float32 is singular: columns sum to 1, and so does the root's row."""
-    noise = torch.randn(4, 31, 31, generator=generator)
-    for scores in (30 * noise, 300 * noise, 0 * noise - 12, 1e30 * noise.sign(), 0 * noise + 1e-42):
-        scores.requires_grad_()
-        d = tx.NonProjective(single_root)(scores, backend=backend)
-        (grad,) = torch.autograd.grad(d.marginals.square().sum(), scores)
-        assert torch.isfinite(grad).all()
-        marginals = d.marginals.detach()
-        assert largest_error(marginals.sum(-2)[:, 1:], torch.ones(4, 30)) < 1e-6
-        assert not single_root or largest_error(marginals[:, 0].sum(-1), torch.ones(4)) < 1e-6
-
-
-@every_structure
-def test_a_uniform_of_zero_draws_nothing_improbable(structure, monkeypatch):
-    monkeypatch.setattr(torch, "rand", lambda size, **options: torch.zeros(size, **options))
-    scores = torch.zeros((3, 3, LABELS)[: structure.event_dim])
-    scores[0, 1] = -70
-    assert not structure(scores).sample()[0, 1].any()
-
-
-def test_settings_that_contradict_each_other_or_are_out_of_range():
-    scorer = tx.nn.ArcScorer(4, 4)
-    latent = tx.nn.LatentTree
-    for make, message in (
-        (lambda: latent(scorer, tx.Projective(), single_root=True), "single_root is True"),
-        (lambda: latent(scorer, estimator=tx.Relaxed(), noise="none"), "estimator is"),
-        (lambda: latent(scorer, "projective", "softmax"), "estimator is 'softmax'"),
-        (lambda: tx.Relaxed(samples=0), "samples is 0"),
-        (lambda: tx.Relaxed(noise="gumbel"), "noise is 'gumbel'"),
-        (lambda: tx.Relaxed(temperature=0), "temperature is 0"),
-        (lambda: tx.SumOfGamma(iterations=0), "iterations is 0"),
-        (lambda: tx.Gumbel(-1), "noise_scale is -1"),
-    ):
-        with pytest.raises(InputError, match=message):
-            make()
-
-
-def test_estimators_are_equal_by_their_settings():
-    heat = torch.tensor([0.5, 1.0])
-    assert tx.Relaxed(temperature=heat) == tx.Relaxed(temperature=heat.clone())
-    assert tx.Relaxed(temperature=heat) != tx.Relaxed(temperature=2 * heat)
-    assert tx.Relaxed(temperature=heat) != tx.Relaxed()
-    assert tx.StraightThrough(tx.Relaxed()) == tx.StraightThrough() != tx.Relaxed()
-    assert len({tx.Relaxed(temperature=heat), tx.Relaxed(temperature=heat.clone())}) == 1
-
-
-def test_names():
-    assert structure_named("projective", single_root=True) == tx.Projective(single_root=True)
-    assert structure_named("heads") == tx.Heads()
-    with pytest.raises(InputError, match="Did you mean 'heads'"):
-        structure_named("head")
-    with pytest.raises(InputError, match="single_root is True"):
-        structure_named("heads", single_root=True)
-    with pytest.raises(InputError, match="of one kind"):
-        kl_divergence(tx.Heads()(torch.zeros(3, 3)), tx.Projective()(torch.zeros(3, 3)))
-
-
-def test_the_search_for_the_best_ends_when_all_are_found(monkeypatch):
-    calls, argmax = [], tx.Projective.argmax
-    monkeypatch.setattr(
-        tx.Projective,
-        "argmax",
-        lambda *args, **options: calls.append(1) or argmax(*args, **options),
-    )
-    found = tx.Projective()(torch.randn(2, 3, 3), torch.tensor([2, 1])).top_k(2000)
-    assert found.trees.shape == (2000, 2, 3, 3)
-    assert found.log_probs.isfinite().sum(0).tolist() == [3, 1]
-    assert not found.trees[3:].any()
-    assert len(calls) <= 4
-
-
-@every_structure
-@pytest.mark.parametrize("batch", [(), (3,)])
-def test_sentences_without_room_for_a_word(structure, batch):
-    scores = torch.zeros(*batch, *event(structure, 0))
-    d = structure(scores)
-    for same in (
-        d.mode,
-        d.marginals,
-        d.max_marginals,
-        d.sample(),
-        structure.sparsemap(scores).tree,
-    ):
-        assert same.shape == scores.shape
-    for zero in (d.log_partition, d.entropy(), d.log_prob(d.mode), d.top_k(1).log_probs[0]):
-        assert torch.equal(zero, torch.zeros(batch))
-
-
-def huge_scores(structure, kind, scale, dtype):
-    """Scores of sentences of five words where one tree has all the weight, or all have the same."""
-    shape = (20, *event(structure, 5))
-    if kind == "equal":
-        return torch.full(shape, scale, dtype=dtype)
-    # below 1e30, where scores are clamped and ties arise
-    return 0.1 * scale * torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(3))
 
 
 @every_structure
@@ -535,39 +357,93 @@ def huge_scores(structure, kind, scale, dtype):
 @pytest.mark.parametrize("scale", [1e8, 1e30, -1e30])
 def test_the_entropy_of_huge_scores(structure, dtype, scale):
     """One tree has all the weight, or all have the same: the numbers are known."""
-    parts = int(structure.part_count(torch.tensor(5)))
-    count = structure.log_count(5) + parts * math.log(LABELS) * (structure.event_dim - 2)
-    for kind, truth in (("apart", 0.0), ("equal", count)):
-        scores = huge_scores(structure, kind, scale, dtype).requires_grad_()
-        d = structure(scores)
+    count, shape = log_size(structure, 5), (20, *event(structure, 5))
+    # below 1e30, where scores are clamped and ties arise
+    apart = 0.1 * scale * torch.randn(shape, dtype=dtype, generator=seeded(3))
+    for scores, truth in ((apart, 0.0), (torch.full(shape, scale, dtype=dtype), count)):
+        d = structure(scores.requires_grad_())
         values = d.entropy(), d.renyi_entropy(0.5), d.renyi_entropy(2), d.renyi_entropy(math.inf)
         for value in values:
             assert largest_error(value.detach(), torch.full((20,), truth)) < 1e-6
         (grad,) = torch.autograd.grad(d.entropy().sum(), scores)
         assert largest_error(grad, torch.zeros_like(grad)) < 1e-6
-        shifted = structure(scores.detach().roll(1, 0))
-        alike = 0.9375 * scores.detach() if kind == "apart" else -scores.detach()
+        alike = -scores.detach() if truth else 0.9375 * scores.detach()
         for q in (structure(scores.detach()), structure(alike)):
             assert largest_error(kl_divergence(d, q).detach(), torch.zeros(20)) < 1e-6
             assert largest_error(d.cross_entropy(q).detach(), torch.full((20,), truth)) < 1e-6
-        if kind == "apart":
-            apart = (shifted.mode != d.mode).flatten(1).any(1)
-            assert (kl_divergence(d, shifted)[apart] > 1e-6 * abs(scale)).all()
+        if not truth:
+            shifted = structure(scores.detach().roll(1, 0))
+            differ = (shifted.mode != d.mode).flatten(1).any(1)
+            assert (kl_divergence(d, shifted)[differ] > 1e-6 * abs(scale)).all()
+
+
+@every_structure
+@pytest.mark.parametrize("scale", [1e4, 1e30, 3e38])
+def test_huge_scores_give_numbers(structure, scale):
+    """The scores of the formula are those of the dynamic program, clamped alike."""
+    d = structure(scale * draw(structure, 3, n=7).float().clamp(-1, 1))
+    assert (d.entropy() >= 0).all()
+    for value in (d.entropy(), d.log_prob(d.mode), d.marginals):
+        assert torch.isfinite(value).all()
 
 
 @every_structure
 def test_forced_and_excluded_parts_keep_the_entropy_of_the_rest(structure):
     """By scores of ±1e30 or by -inf."""
-    n = 4
-    scores = draw(structure, torch.Generator().manual_seed(1), batch=1, n=n)[0]
+    scores = draw(structure)
     gold = structure(scores).mode
     part = next(p for p in structure.parts_of(gold) if p.any() and not p[0].any())
     beside = structure.beside(part)
     expected = structure(scores.masked_fill(~beside, -torch.inf)).entropy()
-    excluded = structure(scores.masked_fill(~beside, -1e30)).entropy()
-    assert largest_error(excluded, expected) < 1e-6
-    if structure.rooted:
-        forced = structure(torch.where(part, 1e30, scores)).entropy()
-        assert largest_error(forced, expected) < 1e-6
-        both = torch.where(part, 1e30, scores.masked_fill(~beside, -1e30))
-        assert largest_error(structure(both).entropy(), expected) < 1e-6
+    excluded = scores.masked_fill(~beside, -1e30)
+    forced = [torch.where(part, 1e30, x) for x in (scores, excluded)] if structure.rooted else []
+    for changed in (excluded, *forced):
+        assert largest_error(structure(changed).entropy(), expected) < 1e-6
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────────
+
+
+@every_structure
+def test_values_that_are_refused(structure):
+    scores = draw(structure, 3)
+    nan = scores.clone()
+    nan[0, 1, 2] = torch.nan
+    long = torch.zeros(1, *event(structure, 1 - structure.rooted)[:2], LABELS)[..., 0]
+    long = long if structure.event_dim == 2 else long[..., None]
+    refused = [
+        (lambda: structure(nan).marginals, "nan"),
+        *(
+            (lambda n=n: structure(long, torch.tensor([n])).log_partition, "lengths")
+            for n in (-5, 5)
+        ),
+        (lambda: structure(torch.zeros(3, 2)), r"expected \(\.\.\., n"),
+        *((lambda k=k: structure(scores).top_k(k), "k is") for k in (0, -1, 1.5, True)),
+        (lambda: structure(scores).renyi_entropy(-1), "order is -1"),
+    ]
+    for call, message in refused:
+        with pytest.raises(InputError, match=message):
+            call()
+    for use in (lambda d: d.mode, lambda d: d.log_partition, lambda d: d.sample()):
+        with pytest.raises(NoTreeError):
+            use(structure(torch.full_like(scores, -torch.inf)))
+
+
+def test_names():
+    assert structure_named("projective", single_root=True) == tx.Projective(single_root=True)
+    assert structure_named("heads") == tx.Heads()
+    for call, message in (
+        (lambda: structure_named("head"), "Did you mean 'heads'"),
+        (lambda: structure_named("heads", single_root=True), "single_root is True"),
+        (
+            lambda: kl_divergence(*(s(torch.zeros(3, 3)) for s in (tx.Heads(), tx.Projective()))),
+            "of one kind",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_every_structure_is_in_the_matrix():
+    bare = {type(getattr(structure, "structure", structure)) for structure in STRUCTURES}
+    assert {tx.Projective, tx.NonProjective, tx.Binary, tx.Heads} < bare

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tolerances import EXACT, largest_error
-from torch import Tensor, nn
-from torch.autograd import gradcheck
-from torch.func import functional_call
+from layer_checks import check_gradients, drawn, error, loops
+from layer_checks import some_vectors as vectors_of
+from tolerances import EXACT
+from torch import Tensor
 
 from treelax.nn.attention import DecomposableAttention, IntraAttention
 
@@ -13,35 +13,19 @@ SIZE = 3
 every_pooling = pytest.mark.parametrize("pooling", ["max", "sum"])
 
 
-def seeded(layer: nn.Module) -> nn.Module:
-    """The layer in float64 with no weight at its initial value: zeros sit on the edge of ReLU."""
-    generator = torch.Generator().manual_seed(5)
-    for parameter in layer.double().parameters():
-        parameter.data = torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
-    return layer
-
-
 def intra(**options) -> IntraAttention:
-    return seeded(IntraAttention(SIZE, 4, **options))
+    return drawn(IntraAttention(SIZE, 4, **options))
 
 
 def between(**options) -> DecomposableAttention:
-    return seeded(DecomposableAttention(SIZE, 4, 2, **options))
+    return drawn(DecomposableAttention(SIZE, 4, 2, **options))
 
 
 def some_vectors(*shape: int, seed: int = 7) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, SIZE, dtype=torch.float64, generator=generator)
+    return vectors_of(*shape, SIZE, seed=seed)
 
 
 # ── the formulas, word by word ───────────────────────────────────────────────────────────────────
-
-
-def perceptron(layers: nn.Module, x: Tensor) -> Tensor:
-    for layer in layers:
-        if isinstance(layer, nn.Linear):
-            x = (layer.weight @ x + layer.bias).clamp(min=0)
-    return x
 
 
 def weighted_mean(scores: list[Tensor], vectors: list[Tensor]) -> Tensor:
@@ -55,7 +39,7 @@ def slow_intra(layer: IntraAttention, words: list[Tensor]) -> Tensor:
     for m, modifier in enumerate(words):
         scores = []
         for h, head in enumerate(words):
-            score = perceptron(scorer.head, head) @ perceptron(scorer.modifier, modifier)
+            score = loops(scorer.head, head) @ loops(scorer.modifier, modifier)
             if scorer.distances is not None:
                 apart = max(-scorer.distances, min(scorer.distances, h - m))
                 score = score + scorer.distance[apart + scorer.distances]
@@ -65,17 +49,17 @@ def slow_intra(layer: IntraAttention, words: list[Tensor]) -> Tensor:
 
 
 def slow_between(layer: DecomposableAttention, a: list[Tensor], b: list[Tensor]) -> Tensor:
-    e = [[perceptron(layer.attend, x) @ perceptron(layer.attend, y) for y in b] for x in a]
+    e = [[loops(layer.attend, x) @ loops(layer.attend, y) for y in b] for x in a]
     beta = [weighted_mean(e[i], b) for i in range(len(a))]
     alpha = [weighted_mean([row[j] for row in e], a) for j in range(len(b))]
     pooled = []
     for words, aligned in ((a, beta), (b, alpha)):
         compared = [
-            perceptron(layer.compare, torch.cat(pair)) for pair in zip(words, aligned, strict=True)
+            loops(layer.compare, torch.cat(pair)) for pair in zip(words, aligned, strict=True)
         ]
         stacked = torch.stack(compared)
         pooled.append(stacked.max(0).values if layer.pooling == "max" else stacked.sum(0))
-    return layer.output(perceptron(layer.aggregate, torch.cat(pooled)))
+    return layer.output(loops(layer.aggregate, torch.cat(pooled)))
 
 
 @pytest.mark.parametrize("distances", [None, 1, 11])
@@ -87,7 +71,7 @@ def test_intra_attention_is_its_formula(distances, layers):
     assert output.shape == (3, 5, layer.output_size)
     for sentence, length, row in zip(vectors, lengths.tolist(), output, strict=True):
         expected = slow_intra(layer, list(sentence[:length]))
-        assert largest_error(row[:length].detach(), expected.detach()) < EXACT
+        assert error(row[:length], expected) < EXACT
 
 
 @every_pooling
@@ -99,28 +83,7 @@ def test_decomposable_attention_is_its_formula(pooling):
     assert logits.shape == (4, 2)
     for i in range(4):
         expected = slow_between(layer, list(a[i, : a_lengths[i]]), list(b[i, : b_lengths[i]]))
-        assert largest_error(logits[i].detach(), expected.detach()) < EXACT
-
-
-# ── padding ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_padding_changes_nothing():
-    """The formulas above see no padding; nor do gradients reach it, whatever it holds."""
-    lengths = torch.tensor([4, 2])
-    outside = torch.arange(6) >= lengths[:, None]
-    tight = some_vectors(2, 4)
-    wide = torch.cat((tight, torch.zeros(2, 2, SIZE)), 1).masked_fill(outside[..., None], 1e3)
-    wide.requires_grad_()
-    layer, pair = intra(), between()
-    within = layer(wide, lengths)[~outside]
-    expected = layer(tight, lengths)[~outside[:, :4]]
-    assert largest_error(within.detach(), expected.detach()) < EXACT
-    logits = pair(wide, lengths, wide, lengths)
-    assert largest_error(logits.detach(), pair(tight, lengths, tight, lengths).detach()) < EXACT
-    (within.square().sum() + logits.square().sum()).backward()
-    assert not wide.grad[outside].any()
-    assert wide.grad[~outside].any(-1).all()
+        assert error(logits[i], expected) < EXACT
 
 
 # ── gradients and types ──────────────────────────────────────────────────────────────────────────
@@ -138,13 +101,8 @@ FIRST, SECOND = torch.tensor([2, 1]), torch.tensor([1, 3])
     ],
 )
 def test_gradients(layer, arguments):
-    names, values = zip(*layer.named_parameters(), strict=True)
-
-    def run(a: Tensor, b: Tensor, *parameters: Tensor) -> Tensor:
-        return functional_call(layer, dict(zip(names, parameters, strict=True)), arguments(a, b))
-
-    inputs = some_vectors(2, 2).requires_grad_(), some_vectors(2, 3).requires_grad_()
-    assert gradcheck(run, (*inputs, *values), fast_mode=True)
+    inputs = some_vectors(2, 2), some_vectors(2, 3)
+    assert check_gradients(layer, lambda a, b: (arguments(a, b), {}), *inputs, fast=True)
 
 
 def test_half_precision_of_the_layers():
@@ -157,4 +115,4 @@ def test_half_precision_of_the_layers():
     assert within.isfinite().all()
     assert torch.equal(within[..., :SIZE], vectors)
     expected = pair(vectors, lengths, vectors, lengths)
-    assert largest_error(logits.detach(), expected.detach()) < 0.05
+    assert error(logits, expected) < 0.05

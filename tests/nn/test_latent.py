@@ -2,9 +2,11 @@
 
 import pytest
 import torch
-from tolerances import EXACT, largest_error
+from layer_checks import Given, check_gradients, drawn, error
+from layer_checks import some_vectors as vectors_of
+from matrix import seeded
+from tolerances import EXACT
 from torch import nn
-from torch.func import functional_call
 
 import treelax as tx
 from treelax import ops
@@ -18,26 +20,11 @@ every_structure = pytest.mark.parametrize("structure", STRUCTURES)
 
 
 def make(**options) -> LatentTree:
-    """A float64 layer with no weight at its initial value (zero biases sit on the edge of ReLU)."""
-    torch.manual_seed(11)
-    layer = LatentTree(ArcScorer(4, 6), **options).double()
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return layer
+    return drawn(LatentTree(ArcScorer(4, 6), **options), std=0.5)
 
 
-def make_vectors(*batch) -> torch.Tensor:
-    return torch.randn(
-        *(batch or (3,)), 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(13)
-    )
-
-
-def seeded(seed=17) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def error(got, expected) -> float:
-    return largest_error(got.detach(), expected.detach())
+def make_vectors() -> torch.Tensor:
+    return vectors_of(3, 6, 4)
 
 
 # ── evaluation ───────────────────────────────────────────────────────────────────────────────────
@@ -129,16 +116,9 @@ def test_any_leading_shape(structure, training, batch):
 )
 def test_gradients(options):
     """By finite differences, noise and all, for vectors and every parameter of the scorer."""
-    layer = make(**options)
-    names, weights = zip(*layer.named_parameters(), strict=True)
-    vectors = make_vectors()[:2, :5].clone().requires_grad_()
-    lengths = torch.tensor([4, 2])
-
-    def run(vectors, *weights):
-        named = dict(zip(names, weights, strict=True))
-        return functional_call(layer, named, (vectors, lengths), {"generator": seeded()})
-
-    assert torch.autograd.gradcheck(run, (vectors, *weights))
+    layer, lengths = make(**options), torch.tensor([4, 2])
+    vectors = vectors_of(2, 5, 4)
+    assert check_gradients(layer, lambda x: ((x, lengths), {"generator": seeded()}), vectors)
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────
@@ -202,17 +182,6 @@ def test_what_a_structure_does_not_have_is_refused_when_the_layer_is_built(
 def test_a_forgotten_root_is_named_where_it_can_be_noticed():
     with pytest.raises(InputError, match=r"lengths\[1\].*treelax\.nn\.Root"):
         LatentTree(ArcScorer(4, 6))(torch.randn(2, 5, 4), torch.tensor([3, 5]))
-
-
-class Given(nn.Module):
-    """A scorer that says what it was told."""
-
-    def __init__(self, scores):
-        super().__init__()
-        self.scores = scores
-
-    def forward(self, vectors):
-        return self.scores
 
 
 @every_structure

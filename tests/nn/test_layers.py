@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from layer_checks import Given
 from torch import nn
 
 import treelax as tx
@@ -65,17 +66,6 @@ def test_every_parameter_gets_a_gradient(name):
         assert parameter.grad.isfinite().all(), name
 
 
-class Given(nn.Module):
-    """A scorer that says what it was told."""
-
-    def __init__(self, scores):
-        super().__init__()
-        self.scores = scores
-
-    def forward(self, vectors):
-        return self.scores
-
-
 def zeros(*shape, **options):
     return torch.zeros(shape, **options)
 
@@ -110,6 +100,9 @@ REFUSED = [
     (lambda: LatentTree(lambda v: v), "scorer is a function"),
     (lambda: LatentTree(SCORER, structure="head"), "Did you mean 'heads'"),
     (lambda: LatentTree(SCORER, temperature=1e-36), "temperature is 1e-36"),
+    (lambda: LatentTree(SCORER, tx.Projective(), single_root=True), "single_root is True"),
+    (lambda: LatentTree(SCORER, estimator=tx.Relaxed(), noise="none"), "estimator is"),
+    (lambda: LatentTree(SCORER, "projective", "softmax"), "estimator is 'softmax'"),
     (lambda: LatentTree(SCORER, noise_scale=-1.0), "noise_scale is -1.0"),
     (lambda: LatentTree(SCORER, structure="heads", single_root=True), "single_root is True"),
     (lambda: LAYER(zeros(2, 5, 3)), r"\(2, 5, 3\); expected \(\.\.\., n \+ 1, 4\)"),

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from tolerances import EXACT, largest_error
+from layer_checks import check_gradients, drawn, error, loops, some_vectors
+from tolerances import EXACT
 from torch import nn
 from torch.func import functional_call
 
@@ -10,46 +11,24 @@ from treelax.nn import ArcScorer
 
 
 def make(**options) -> ArcScorer:
-    """A float64 scorer with no weight at its initial value."""
-    torch.manual_seed(3)
-    scorer = ArcScorer(4, 6, **options).double()
-    for parameter in scorer.parameters():
-        nn.init.normal_(parameter)
-    return scorer
-
-
-def error(got, expected) -> float:
-    return largest_error(got.detach(), expected.detach())
-
-
-def perceptron(mlp, vector):
-    """ReLU(Wx + b), layer by layer, unit by unit."""
-    for layer in mlp:
-        if isinstance(layer, nn.Linear):
-            units = []
-            for row, bias in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True):
-                total = sum(w * x for w, x in zip(row, vector, strict=True)) + bias
-                units.append(max(total, 0.0))
-            vector = units
-    return vector
+    return drawn(ArcScorer(4, 6, **options))
 
 
 def by_loops(scorer, vectors, bias_of):
-    size = len(vectors)
-    heads = [perceptron(scorer.head, v.tolist()) for v in vectors]
-    modifiers = [perceptron(scorer.modifier, v.tolist()) for v in vectors]
-    scores = torch.zeros(size, size, dtype=torch.float64)
-    for h in range(size):
-        for m in range(size):
-            dot = sum(a * b for a, b in zip(heads[h], modifiers[m], strict=True))
-            scores[h, m] = dot + bias_of(h, m)
-    return scores
+    heads = [loops(scorer.head, vector) for vector in vectors]
+    modifiers = [loops(scorer.modifier, vector) for vector in vectors]
+    return torch.stack(
+        [
+            torch.stack([head @ modifier + bias_of(h, m) for m, modifier in enumerate(modifiers)])
+            for h, head in enumerate(heads)
+        ]
+    )
 
 
 @pytest.mark.parametrize(("layers", "distances"), [(1, None), (2, 1), (2, 11), (3, 3)])
 def test_against_loops(layers, distances):
     scorer = make(layers=layers, distances=distances)
-    vectors = torch.randn(2, 6, 4, dtype=torch.float64)
+    vectors = some_vectors(2, 6, 4)
 
     def bias_of(h, m):
         if distances is None:
@@ -65,14 +44,7 @@ def test_against_loops(layers, distances):
 
 @pytest.mark.parametrize("distances", [None, 2])
 def test_gradients(distances):
-    scorer = make(distances=distances)
-    names, weights = zip(*scorer.named_parameters(), strict=True)
-    vectors = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
-
-    def run(vectors, *weights):
-        return functional_call(scorer, dict(zip(names, weights, strict=True)), (vectors,))
-
-    assert torch.autograd.gradcheck(run, (vectors, *weights))
+    assert check_gradients(make(distances=distances), lambda x: ((x,), {}), some_vectors(2, 5, 4))
 
 
 def test_the_paper_count_of_parameters():

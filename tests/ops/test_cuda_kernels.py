@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_problems import cases, said
+from test_triton import said, wrong_cases
 
 import treelax as tx
 from treelax import ops
@@ -161,7 +161,7 @@ def test_kernels_keep_values_small(monkeypatch, tmp_path, relaxation, shape):
 @pytest.mark.parametrize("shape", [(32, 0), (256, 2)])
 def test_kernels_say_what_is_wrong(monkeypatch, tmp_path, shape):
     cuda = on_cpu(monkeypatch, tmp_path, "softmax", torch.float32, shape)
-    for scores, lengths in cases(tx.Projective()):
+    for scores, lengths in wrong_cases(tx.Projective()):
         expected = said(ops.soft_tree, scores, lengths)
         for validate in (False, True):
             cuda.soft_tree(scores, lengths, "softmax", False, True, validate)

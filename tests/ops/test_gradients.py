@@ -1,211 +1,165 @@
-"""Gradients by finite differences, the contract of torch.library, second derivatives."""
+"""The contract of torch.library, second derivatives, forward mode, hooks; numbers are in the matrix."""
 
 import pytest
 import torch
+from matrix import (
+    ALGORITHMS,
+    LENGTHS,
+    OPERATIONS,
+    SMOOTH,
+    draw,
+    every_algorithm,
+    every_structure,
+)
 from torch import Tensor
-from torch.autograd import gradcheck
 from torch.library import opcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from treelax import ops
+import treelax as tx
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
-from treelax.ops.backend import ALGORITHMS
 
-LENGTHS = torch.tensor([4, 2, 1])
-every_backend = pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
-fast_backends = pytest.mark.parametrize("backend", ["diagonal", "native"])
-both_roots = pytest.mark.parametrize("single_root", [False, True])
-both_relaxations = pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
+BACKENDS = ["reference", "diagonal", "native"]
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
+every_smooth_operation = pytest.mark.parametrize("operation", SMOOTH)
 
 
-def some_scores(dtype=torch.float64, batch=3, n=4):
-    generator = torch.Generator().manual_seed(8)
-    return torch.randn(batch, n + 1, n + 1, dtype=dtype, generator=generator).requires_grad_()
+class Recorded(TorchDispatchMode):
+    """The calls of treelax's own operations of torch, one of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = {}
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if operation.namespace == "treelax":
+            self.calls[operation] = args
+        return operation(*args, **(kwargs or {}))
 
 
-@every_backend
-@both_roots
-@both_relaxations
-def test_soft_tree_by_finite_differences(relaxation, single_root, backend):
-    """The tree and the value of the chart."""
-    n = 3 if backend == "reference" else 4  # the loops are slow
-    options = (LENGTHS.clamp(max=n), "eisner", relaxation, single_root, backend, True, True)
-    scores = some_scores(n=n)
-    assert gradcheck(lambda s: torch.ops.treelax.soft_tree(s / 0.7, *options)[:2], scores)
+def recorded(structure, backend):
+    """The calls that a structure makes, with their arguments."""
+    scores = draw(structure, 3).float().requires_grad_()
+    with Recorded() as recorder:
+        for operation in OPERATIONS.values():
+            result = operation(structure, scores, LENGTHS, backend=backend)
+            if result.requires_grad:
+                torch.autograd.grad(result.sum(), scores)
+        tree = structure.sparsemap(scores, LENGTHS, backend=backend).tree
+        torch.autograd.grad(tree.sum(), scores)
+    return recorder.calls
 
 
-@every_backend
-@both_roots
-def test_log_partition_by_finite_differences(single_root, backend):
-    options = {"single_root": single_root, "backend": backend}
-    assert gradcheck(lambda s: ops.log_partition(s, LENGTHS, **options), some_scores())
+def leaf(argument, wanted):
+    """An argument as a caller has it."""
+    if not isinstance(argument, Tensor) or not argument.is_floating_point():
+        return argument
+    return argument.detach().clone().requires_grad_(wanted)
 
 
-def test_select_heads_by_finite_differences():
-    assert gradcheck(lambda s: ops.select_heads(s, LENGTHS, temperature=0.7), some_scores())
+def test_opcheck_of_every_operation():
+    met = set()
+    for structure in (*ALGORITHMS[::2], tx.Heads(), tx.Labelled(tx.Projective())):
+        for operation, args in recorded(structure, "native").items():
+            name = operation.name().partition(".")[0]
+            met.add(name)
+            wants = "backward" not in name and not name.endswith(("sparsemap", "_labelled"))
+            opcheck(operation, tuple(leaf(x, wants and place == 0) for place, x in enumerate(args)))
+            if name.endswith(("best_tree", "sample_tree")):
+                opcheck(operation, tuple(leaf(x, False) for x in args))
+    every = {name for name in torch._C._dispatch_get_all_op_names() if name.startswith("treelax::")}
+    assert met == every
 
 
-@both_relaxations
-def test_temperature_by_finite_differences(relaxation):
-    heat = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    assert gradcheck(
-        lambda s, t: ops.soft_tree(s, LENGTHS, relaxation=relaxation, temperature=t),
-        (some_scores(), heat),
-    )
-
-
-@pytest.mark.parametrize("op", [ops.soft_tree, ops.select_heads])
-def test_temperature_gradient_with_a_forbidden_arc_and_dirty_padding(op):
-    scores = some_scores().detach()
-    scores[:, 1, 2] = -torch.inf
-    scores[:, :, 3:] = torch.nan
-    heat = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    op(scores, torch.tensor([2, 2, 1]), temperature=heat).square().sum().backward()
-    assert torch.isfinite(heat.grad)
-
-
-# ── the contract of torch.library ────────────────────────────────────────────────────────────────
-
-SAMPLES = {
-    "soft_tree": lambda a, b: (LENGTHS, a, "entropy", False, b, True, True),
-    "log_partition": lambda a, b: (LENGTHS, a, False, b, True, True),
-    "best_tree": lambda a, b: (LENGTHS, a, False, b, True),
-    "sample_tree": lambda a, b: (LENGTHS, torch.full((2, 3, 8), 0.5), a, False, b, True),
-}
-every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
-
-
-@fast_backends
 @every_algorithm
-@pytest.mark.parametrize("name", SAMPLES)
-def test_opcheck(name, algorithm, backend):
-    op = getattr(torch.ops.treelax, name).default
-    arguments = SAMPLES[name](algorithm, backend)
-    if name == "sample_tree":
-        decisions = ALGORITHMS[algorithm].decisions(5)
-        arguments = (LENGTHS, arguments[1][..., :decisions], *arguments[2:])
-    opcheck(op, (some_scores(torch.float32), *arguments))
-    if name in ("best_tree", "sample_tree"):
-        opcheck(op, (some_scores(torch.float32).detach(), *arguments))
-
-
-def test_opcheck_of_head_selection():
-    opcheck(torch.ops.treelax.select_heads, (some_scores(torch.float32), LENGTHS, False, True))
-
-
-@fast_backends
-@every_algorithm
-def test_opcheck_of_the_backward_ops(algorithm, backend):
-    scores = some_scores(torch.float32).detach()
-    options = (algorithm, "entropy", False, backend)
-    tree, value, saved = torch.ops.treelax.soft_tree(scores, LENGTHS, *options, True, True)
-    opcheck(
-        torch.ops.treelax.soft_tree_backward.default,
-        (tree, value, scores, saved, LENGTHS, *options),
-    )
-    opcheck(torch.ops.treelax.log_partition_backward.default, (value, scores, tree))
-    opcheck(torch.ops.treelax.select_heads_backward.default, (tree, tree))
+def test_shapes_of_plain_pytorch(structure):
+    """What it keeps for its backward pass has another shape."""
+    for operation, args in recorded(structure, "diagonal").items():
+        plain = tuple(leaf(x, False) for x in args)
+        opcheck(operation, plain, test_utils=("test_schema", "test_faketensor"))
 
 
 # ── only first derivatives ───────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda s: ops.soft_tree(s).square().sum(),
-        lambda s: ops.soft_tree(s)[0, 0, 1],  # linear: only the scores tie the graph together
-        lambda s: ops.soft_tree(s, relaxation="entropy", backend="diagonal").square().sum(),
-        lambda s: ops.soft_tree(s, backend="reference").square().sum(),
-        lambda s: ops.log_partition(s).sum(),
-        lambda s: ops.select_heads(s).square().sum(),
-    ],
-    ids=["soft_tree", "one arc", "entropy-diagonal", "reference", "log_partition", "select_heads"],
-)
-def test_second_derivative_is_an_error(function):
-    scores = some_scores()
-    (grad,) = torch.autograd.grad(function(scores), scores, create_graph=True)
-    with pytest.raises(SecondDerivativeError, match="second derivative"):
-        grad.square().sum().backward()
-
-
-def test_what_has_no_gradient_and_keeps_nothing():
-    scores = some_scores()
-    assert not ops.best_tree(scores).requires_grad
-    assert not ops.sample_tree(scores).requires_grad
-    assert not ops.select_heads(scores, hard=True).requires_grad
-    with torch.no_grad():
-        assert not ops.soft_tree(scores).requires_grad
-    options = (LENGTHS, "eisner", "softmax", False, "", True, False)
-    assert torch.ops.treelax.soft_tree(scores.detach(), *options)[2].numel() == 0
-    with pytest.raises(ValueError, match="save=False"):
-        torch.ops.treelax.soft_tree(scores, *options)
-    with pytest.raises(ValueError, match="save=False"):
-        torch.ops.treelax.log_partition(scores, LENGTHS, "eisner", False, "", True, False)
-
-
-# ── other ways to ask ────────────────────────────────────────────────────────────────────────────
+@every_algorithm
+@every_backend
+@every_smooth_operation
+def test_second_derivatives_are_an_error(structure, backend, operation):
+    """Also where the value is linear: only the scores tie the graph together."""
+    scores = draw(structure, 2, n=3).requires_grad_()
+    value = OPERATIONS[operation](structure, scores, None, backend=backend)
+    for scalar in (value.square().sum(), value.flatten()[1]):
+        (grad,) = torch.autograd.grad(scalar, scores, create_graph=True)
+        with pytest.raises(SecondDerivativeError, match="second derivative"):
+            grad.square().sum().backward()
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in jvp
-@pytest.mark.parametrize("op", [ops.soft_tree, ops.log_partition, ops.select_heads])
-def test_forward_mode_is_an_error(op):
+@pytest.mark.parametrize("structure", [*ALGORITHMS, tx.Heads()], ids=str)
+@pytest.mark.parametrize("operation", ["relaxed", "log_partition"])
+def test_forward_mode_is_an_error(structure, operation):
     """Never a zero tangent."""
-    scores = some_scores().detach()
+    if isinstance(structure, tx.Heads) and operation == "log_partition":
+        return  # torch's own operations
+    scores = draw(structure, 3)
+
+    def compute(x):
+        return OPERATIONS[operation](structure, x, None)
+
     with pytest.raises(ForwardModeError, match="forward mode"):
-        torch.func.jvp(op, (scores,), (scores,))
+        torch.func.jvp(compute, (scores,), (scores,))
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(scores, scores)
         with pytest.raises(ForwardModeError, match="forward mode"):
-            op(dual)
-        op(scores)  # without a tangent there is nothing to lose
+            compute(dual)
+        compute(scores)  # without a tangent there is nothing to lose
 
 
-@pytest.mark.parametrize("backend", ["native", "diagonal"])
-@pytest.mark.parametrize("layout", ["unaligned", "strided"])
-def test_hooks_on_saved_tensors(layout, backend):
-    """A hook may bring a tensor back with another layout, as when it was kept elsewhere."""
-    scores = some_scores(torch.float32)
-
-    def unpack(tensor):
-        if layout == "strided":
-            return torch.stack((tensor, tensor), -1)[..., 0]
-        room = torch.empty(tensor.numel() + 1, dtype=tensor.dtype)[1:].view(tensor.shape)
-        return room.copy_(tensor)
-
-    expected = torch.autograd.grad(ops.soft_tree(scores, backend=backend).square().sum(), scores)
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
-        loss = ops.soft_tree(scores, backend=backend).square().sum()
-    assert torch.equal(torch.autograd.grad(loss, scores)[0], expected[0])
+@every_structure
+def test_what_has_no_gradient(structure):
+    scores = draw(structure, 2).requires_grad_()
+    for name, operation in OPERATIONS.items():
+        assert operation(structure, scores, None).requires_grad == (name in SMOOTH)
+        with torch.no_grad():
+            assert not operation(structure, scores, None).requires_grad
 
 
-@every_backend
-@pytest.mark.parametrize("change", [Tensor.half, lambda t: t[..., :-1], Tensor.to_sparse])
-@pytest.mark.parametrize("op", [ops.soft_tree, ops.log_partition])
-def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
-    scores = some_scores(torch.float32)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, change):
-        result = op(scores, backend=backend)
-    with pytest.raises(InputError, match="saved for the backward pass"):
-        result.square().sum().backward()
+# ── graphs ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_operations_called_directly():
-    """They take any strides, and refuse lengths that would read memory that is not ours."""
-    with pytest.raises(ValueError, match="lengths"):
-        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, "eisner", False, "native", False)
-    scores = torch.randn(5, 5, 4).permute(2, 0, 1)
-    lengths = torch.tensor([4, 9, 3, 9, 2, 9, 1, 9])[::2]
-    rest = ("eisner", "softmax", False, "", True, False)
-    for got, expected in zip(
-        torch.ops.treelax.soft_tree(scores, lengths, *rest),
-        torch.ops.treelax.soft_tree(scores.contiguous(), lengths.contiguous(), *rest),
-        strict=True,
-    ):
-        assert torch.equal(got, expected)
-
-
-def test_a_graph_can_be_walked_twice():
-    scores = some_scores()
-    loss = ops.soft_tree(scores, LENGTHS).square().sum()
+@every_structure
+@every_smooth_operation
+def test_a_graph_can_be_walked_twice(structure, operation):
+    scores = draw(structure, 3).requires_grad_()
+    loss = OPERATIONS[operation](structure, scores, LENGTHS).square().sum()
     first, second = (torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
+
+
+def strided(tensor):
+    return torch.stack((tensor, tensor), -1)[..., 0]
+
+
+def unaligned(tensor):
+    room = torch.empty(tensor.numel() + 1, dtype=tensor.dtype)[1:].view(tensor.shape)
+    return room.copy_(tensor)
+
+
+@every_algorithm
+@every_backend
+@every_smooth_operation
+def test_hooks_on_saved_tensors(structure, backend, operation):
+    """A hook may bring back another layout, as when a tensor was kept elsewhere, and nothing else."""
+    scores = draw(structure, 3).float().requires_grad_()
+
+    def gradient(unpack):
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            result = OPERATIONS[operation](structure, scores, None, backend=backend)
+        return torch.autograd.grad(result.sum(), scores)[0]
+
+    expected = gradient(lambda tensor: tensor)
+    for unpack in (strided, unaligned):
+        assert torch.equal(gradient(unpack), expected)
+    for change in (Tensor.half, lambda tensor: tensor[..., :-1], Tensor.to_sparse):
+        with pytest.raises(InputError, match="saved for the backward pass"):
+            gradient(change)

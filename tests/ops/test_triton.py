@@ -1,8 +1,8 @@
-"""The Triton backend without a GPU: in Triton's interpreter against the reference, and compiled.
+"""The Triton kernels without a GPU: in Triton's interpreter against the reference, and compiled.
 
-The interpreter must be chosen before Triton is imported and excludes compiling, so both parts run
-in processes of their own: this file is also the script they execute, ``test_triton.py PART
-ARGUMENT``, which prints one line of JSON per check. Uninitialised memory holds NaN there.
+The interpreter must be chosen before Triton is imported and excludes compiling, so both parts run in
+processes of their own: this file is also the script they execute, ``test_triton.py PART ARGUMENT``,
+which prints a line of JSON per check. Uninitialised memory holds NaN there.
 """
 
 from __future__ import annotations
@@ -10,43 +10,62 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+
+import treelax as tx
+from treelax.errors import TreelaxError
 
 ROOT = Path(__file__).parents[2]
-#: Rounding of a few hundred additions and products of numbers of size 10 at each precision.
-TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
-#: Architecture and precision; tests/test_cuda.py runs what these leave out.
-COMPILED = ["80 float32", "90 float64"]
+#: Rounding of a few hundred additions and products of numbers of size 10 at each precision; float32 is
+#: relative to the largest number.
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5}
+FAMILIES = {
+    "projective": (tx.Projective(), tx.Projective(single_root=True)),
+    "nonprojective": (tx.NonProjective(), tx.NonProjective(single_root=True)),
+    "binary": (tx.Binary(),),
+}
+#: Rows and lanes: one tile for all cells and splits of a width, or loops over blocks of either.
+COVERING = (16, 16)
+BLOCKS = {"projective": (2, 2), "nonprojective": (4, 4), "binary": (2, 2)}
+#: Words, type, whether in blocks, scale and offset of the scores: wide ones are centred or take
+#: logarithms.
+CASES = (
+    (1, torch.float64, True, 3, 0),
+    (2, torch.float64, False, 3, 0),
+    (4, torch.float64, True, 3, 0),
+    (4, torch.float32, False, 1, 1000),
+    (4, torch.float32, True, 300, 0),
+)
+#: Architecture and type of each family of kernels; tests/test_cuda.py runs what these leave out.
+COMPILED = (
+    *("projective 80 fp32", "projective 90 fp64", "binary 90 fp32", "binary 80 fp64"),
+    *("nonprojective 90 fp32", "sparsemap 90 fp64", "problems 90 fp32", "problems 90 fp64"),
+)
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="triton is not installed"
 )
 
 
-def run_parts(
-    part: str, arguments: list[str], script: str = __file__, **variables: str
-) -> list[dict[str, object]]:
-    """Run a script once per argument, all at the same time, and collect what the runs print."""
+def run_parts(part: str, arguments: tuple[str, ...], **variables: str) -> list[dict[str, Any]]:
+    """Run this script once per argument, two at a time, and collect what the runs print."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    environment |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **variables}
-    runs = [
-        subprocess.Popen(
-            [sys.executable, script, part, argument],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for argument in arguments
-    ]
+    path = f"{ROOT / 'src'}:{ROOT / 'tests'}"
+    environment |= {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables}
+    groups = [arguments[::2], arguments[1::2]]
+    command = [sys.executable, __file__, part]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    runs = [subprocess.Popen([*command, *group], env=environment, **pipes) for group in groups]
     results = []
     for run in runs:
         output, errors = run.communicate()
@@ -56,257 +75,352 @@ def run_parts(
 
 
 def test_kernels_agree_with_the_reference_in_the_interpreter():
-    results = run_parts("interpret", list(TOLERANCES), TRITON_INTERPRET="1")
-    assert len(results) > 50
-    # not `error > tolerance`: a NaN must fail
-    failures = [r for r in results if not float(r["error"]) <= TOLERANCES[str(r["dtype"])]]
+    jobs = ("projective 0", "projective 1", "binary 0", "nonprojective 0", "nonprojective 1")
+    results = run_parts("interpret", jobs, TRITON_INTERPRET="1")
+    assert {result["job"] for result in results} == {*jobs}
+    assert all(sum(result["job"] == job for result in results) > 45 for job in jobs)
+    # not `error > bar`: a NaN must fail
+    failures = [result for result in results if not result["error"] <= result["bar"]]
     assert not failures, "\n".join(map(str, failures))
 
 
 def test_kernels_compile_ahead_of_time():
     results = run_parts("compile", COMPILED)
-    kinds = {(r["target"], r["kernel"]) for r in results}
-    assert len(kinds) == len(COMPILED) * 8 + 1  # centring is for float32 alone
+    assert {result["job"] for result in results} == {*COMPILED}
+    kinds = {(result["job"], result["kernel"]) for result in results}
+    assert (
+        len(kinds) == len(results) == 8 + 1 + 8 + 5 + 5 + 7 + 4 + 3 + 3
+    )  # centring: float32 alone
     for result in results:
-        assert int(result["cubin"]) > 0, result
-        # a change of layout is a barrier and a trip through shared memory in every width
-        assert result["layout_changes"] == 0, result
-        # one barrier after the preparation and one a width in each sweep, in the machine code too
-        kernel = str(result["kernel"])
-        sweeps = 2 if kernel.startswith(("soft_tree", "best_tree")) else 1
-        looks = 0 if "backward" in kernel or kernel == "sample_tree" else 1  # for NaN, once
-        if kernel != "centre":  # looks at the scores first, which takes barriers of its own
+        kernel, family = result["kernel"], result["job"].split()[0]
+        assert result["cubin"] > 1000, result
+        if family in FAMILIES:
+            # a change of layout is a barrier and a trip through shared memory in every width
+            assert result["layout_changes"] == 0, result
+        if family == "projective" and kernel != "centre":  # looks at the scores first
+            # one barrier after the preparation and one a width in each sweep
+            sweeps = 2 if kernel.startswith(("soft_tree", "best_tree")) else 1
+            looks = 0 if "backward" in kernel or kernel == "sample_tree" else 1  # for NaN, once
             assert result["barriers"] == 1 + looks + sweeps, result
-        # ptxas spills a number or two where it prefers more warps to more registers
-        assert result["stack"] is None or int(result["stack"]) <= 32, result
+        # ptxas spills a number or two where it prefers more warps to more registers, and more of them
+        # in the second launch, with logarithms, that few sentences need
+        most = {"sparsemap": 256, "nonprojective": 128 if "True" in kernel else 32}.get(family, 32)
+        assert result["stack"] is None or result["stack"] <= most, result
 
 
-# ------------------------------------------------------------------ what runs in the subprocesses
-def random_problem(size: int, dtype: torch.dtype, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores, some −inf; the same with NaN wherever nothing may be read; ragged lengths."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = torch.tensor([size - 1, max(1, size // 2)])
-    scores = 3 * torch.randn(2, size, size, generator=generator, dtype=torch.float64)
-    if size > 3:
-        scores[0, 2, 3] = scores[1, 0, 2:] = -torch.inf
-        scores[0, 2:, 1] = -torch.inf  # every I←(1,j)
-    scores = scores.to(dtype)
-    position = torch.arange(size)
-    outside = (position[:, None] == position) | (position == 0)
-    beyond = position > lengths[:, None]
-    outside = outside | beyond[:, :, None] | beyond[:, None, :]
-    return scores.masked_fill(outside, 0), scores.masked_fill(outside, torch.nan), lengths
+# ── interpreted ──────────────────────────────────────────────────────────────────────────────────
 
 
-def check(what: str, got: Tensor, expected: Tensor, **where: object) -> dict[str, object]:
-    """One line of a report: the largest error, relative to numbers above 1."""
-    error = ((got.double() - expected) / expected.double().abs().clamp(min=1)).abs().max().item()
-    return {"dtype": str(got.dtype).removeprefix("torch."), "what": what, "error": error, **where}
+class Checks:
+    """Of one structure, each a line of a report."""
 
+    def __init__(self, job: str) -> None:
+        self.job = job
+        self.family, root = job.split()
+        self.structure = FAMILIES[self.family][int(root)]
+        self.turn = int(root)
 
-def soft_checks(
-    scores: Tensor,
-    exact: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
-    tiles: object,
-) -> Iterator[dict[str, object]]:
-    """Soft tree, value and gradient; of the sentences in ``exact``, which may be fewer."""
-    from treelax.ops.eisner import reference, triton
+    def error(self, what: str, error: float, bar: float = 0.0) -> None:
+        print(json.dumps({"job": self.job, "what": what, "error": float(error), "bar": bar}))
 
-    where = {"relaxation": relaxation, "single_root": single_root, "tiles": tiles}
-    options, count = (relaxation, single_root), len(exact)
-    tree, value, saved = triton.soft_tree(scores, lengths, *options, True, tiles=tiles)
-    assert saved.shape == triton.saved_shape(*scores.shape[:2], scores.dtype)
-    grad_tree, grad_value = torch.randn_like(tree), torch.randn_like(value)
-    grad = triton.soft_tree_backward(grad_tree, grad_value, saved, lengths, *options, tiles=tiles)
-    want_tree, want_value, kept = reference.soft_tree(exact, lengths[:count], *options, True)
-    want_grad = reference.soft_tree_backward(
-        grad_tree[:count].double(), grad_value[:count].double(), kept, lengths[:count], *options
-    )
-    yield check("soft tree", tree[:count], want_tree, **where)
-    yield check("value", value[:count], want_value, **where)
-    yield check("gradient", grad[:count], want_grad, **where)
-    outside = scores.isnan()
-    for got in (tree[outside], grad[outside]):
-        yield check("outside", torch.cat((got, got.new_zeros(1))), torch.zeros(1), **where)
+    def compare(self, what: str, got: torch.Tensor, expected: torch.Tensor, **where: Any) -> None:
+        from tolerances import largest_error
 
+        self.error(f"{what} {where}", largest_error(got, expected), TOLERANCES[got.dtype])
 
-def centring_checks() -> Iterator[dict[str, object]]:
-    """float32 against float64: large scores, small ones, large ones with forbidden arcs, no tree."""
-    from treelax.ops.eisner import reference, triton
+    def run(self) -> None:
+        for turn, (n, dtype, blocks, scale, offset) in enumerate(CASES):
+            set_tiles(*(BLOCKS[self.family] if blocks else COVERING))
+            relaxations = self.structure.relaxations
+            relaxation = relaxations[(turn + self.turn) % len(relaxations)]
+            self.kernels(n, dtype, scale, offset, relaxation)
+        set_tiles(*COVERING)
+        # the root rule is no matter here
+        if self.structure == FAMILIES[self.family][0]:
+            self.padding()
+            self.messages()
+        if self.structure == FAMILIES[self.family][-1]:
+            self.wrong_input()
+        set_tiles(8, 4)
+        self.sparsemap()
 
-    size = 7
-    lengths = torch.tensor([6, 3, 4, 2])
-    scores = torch.randn(4, size, size) * torch.tensor([200.0, 1, 200, 200])[:, None, None]
-    scores[2, 2, 3] = scores[2, 0, 4:] = scores[3, :, 2] = -torch.inf
-    exact = scores.double()
-    for single_root, relaxation, tiles in (
-        (False, "softmax", triton.Tiles(8, 8, 4)),
-        (True, "entropy", triton.Tiles(4, 4, 2)),
-    ):
-        chart = scores.new_empty(triton.saved_shape(*scores.shape[:2], scores.dtype))
-        shift = triton.centring(scores, lengths, chart, single_root, tiles)
-        assert shift is not None
-        best, value = reference.best_tree(exact, lengths, single_root)
-        expected = (best * exact.nan_to_num(0, neginf=0)).sum(1)
-        expected[:, 0] = value
-        expected[[1, 3]] = 0
-        yield check("shift", shift, expected, single_root=single_root)
-        # the last sentence has no tree, and what it gets instead is not agreed on
-        yield from soft_checks(scores, exact[:3], lengths, relaxation, single_root, tiles)
-        want = reference.log_partition(exact, lengths, single_root)
-        if single_root:
-            got = triton.log_partition(scores, lengths, single_root, tiles=tiles)
-        else:
-            uniforms = torch.rand(1, len(scores), 2 * (size - 1))
-            trees, got = triton.sample_tree(scores, lengths, uniforms, single_root, tiles=tiles)
-            want_trees, _ = reference.sample_tree(exact, lengths, uniforms.double(), False)
-            yield check("samples", trees[:, :3], want_trees[:, :3], single_root=single_root)
-        yield check("log-partition", got, want, single_root=single_root)
+    def kernels(
+        self, n: int, dtype: torch.dtype, scale: float, offset: float, relaxation: str
+    ) -> None:
+        """Soft tree, value, gradients, best trees, with ties too, and samples for the same uniforms."""
+        from matrix import draw, mask_of, seeded, soft
 
-
-def wrong_input_checks() -> Iterator[dict[str, object]]:
-    """Lengths out of range, NaN and infinity: every function ends and stays inside its memory."""
-    from treelax.ops.checks import arc_mask
-    from treelax.ops.eisner import triton
-
-    size, lengths, tiles = 4, torch.tensor([0, 7, -(10**12), 10**12, 3]), triton.Tiles(4, 4, 1)
-    scores = torch.randn(5, size, size)
-    scores[4, 1, 2], scores[4, 0, 3] = torch.nan, torch.inf
-    uniforms = torch.rand(1, 5, 2 * (size - 1))
-    soft, value, saved = triton.soft_tree(scores, lengths, "softmax", True, True, tiles=tiles)
-    grad = triton.soft_tree_backward(
-        torch.ones_like(soft), torch.ones(5), saved, lengths, "softmax", True, tiles=tiles
-    )
-    samples, other = triton.sample_tree(scores, lengths, uniforms, True, tiles=tiles)
-    best, score = triton.best_tree(scores, lengths, True, tiles=tiles)
-    spoilt = arc_mask(lengths[4:], size)[0]
-    for what, got in {"soft": soft, "grad": grad, "sample": samples[0], "best": best}.items():
-        # the nearest length: the empty tree, or one of all words; NaN in its own sentence only
-        words = got[:4].sum((1, 2)) if what != "grad" else torch.tensor([0.0, 3, 0, 3])
-        error = (words - torch.tensor([0, 3, 0, 3])).abs().max().item()
-        error += float((got[4].isnan() != spoilt).sum()) + float(got[:4].isnan().sum())
-        yield {"dtype": "float32", "what": f"wrong input, {what}", "error": error}
-    for what, got in {"value": value, "log-partition": other, "score": score}.items():
-        error = float((got.isnan() != torch.tensor([False] * 4 + [True])).sum())
-        error += float(got[[0, 2]].abs().sum())
-        yield {"dtype": "float32", "what": f"wrong input, {what}", "error": error}
-
-
-def interpreter_checks(dtype_name: str) -> Iterator[dict[str, object]]:
-    from treelax.ops.eisner import reference, triton
-
-    dtype = getattr(torch, dtype_name)
-    if dtype == torch.float32:
-        yield from centring_checks()
-        yield from wrong_input_checks()
-    # one tile for all cells and splits of a width, or loops over blocks of either
-    covering, blocks = triton.Tiles(16, 16, 4), triton.Tiles(2, 2, 1)
-    every = [(False, "softmax"), (True, "entropy"), (True, "softmax"), (False, "entropy")]
-    problems = [(2, covering, every[:2]), (3, covering, every), (5, blocks, every[:2])]
-    for size, tiles, cases in problems if dtype == torch.float64 else [(4, covering, every[:1])]:
-        scores, poisoned, lengths = random_problem(size, dtype, seed=size)
-        exact = scores.double()
-        for single_root, relaxation in cases:
-            yield from soft_checks(poisoned, exact, lengths, relaxation, single_root, tiles)
-        for single_root in {single for single, _ in cases}:
-            where = {"size": size, "single_root": single_root, "tiles": tiles}
-            got = triton.log_partition(poisoned, lengths, single_root, tiles=tiles)
-            want = reference.log_partition(exact, lengths, single_root)
-            yield check("log-partition", got, want, **where)
-            for arcs in (poisoned, poisoned.round()):  # the second has ties
-                tree, value = triton.best_tree(arcs, lengths, single_root, tiles=tiles)
-                want_tree, want_value = reference.best_tree(
-                    arcs.nan_to_num(0, neginf=-torch.inf), lengths, single_root
+        structure, where = self.structure, {"n": n, "dtype": str(dtype), "relaxation": relaxation}
+        lengths = torch.tensor([n, max(1, n // 2), 0])
+        scores = draw(structure, 3, n=n, scale=scale, seed=n) + offset
+        if n > 3:
+            scores[0, 1, 3] = scores[0, 0, 1] = -torch.inf
+        mask = mask_of(structure, lengths, scores)
+        scores = scores.to(dtype).masked_fill(~mask, torch.nan)
+        upstream = draw(structure, 3, n=n, seed=2).to(dtype)
+        found = []
+        for backend, kind in (("triton", dtype), ("reference", torch.float64)):
+            leaf = scores.to(kind, copy=True).requires_grad_()
+            tree, value = soft(structure, leaf, lengths, relaxation, backend)
+            up = upstream.to(kind), upstream.to(kind)[:, 0, -1].contiguous()
+            grad = torch.autograd.grad((tree, value), leaf, up)[0]
+            exact = leaf.detach()
+            other = structure.log_partition(exact, lengths, backend=backend)
+            whole = (exact / scale).round()
+            best = [structure.argmax(x, lengths, backend=backend) for x in (exact, whole)]
+            how = {"sample_shape": (2,), "generator": seeded(4), "backend": backend}
+            with same_uniforms(dtype):
+                sample = structure.sample(exact, lengths, **how)
+            found.append([x.detach() for x in (tree, value, grad, other, *best, sample)])
+        names = ("tree", "value", "gradient", "log-partition", "best", "best of ties", "samples")
+        for what, got, expected in zip(names, *found, strict=True):
+            if what == "best of ties" and self.family == "nonprojective":  # any of them
+                got, expected = (
+                    (x * whole.nan_to_num(0, neginf=0)).sum((1, 2)) for x in (got, expected)
                 )
-                yield check("best tree", tree, want_tree, **where)
-                yield check("best value", value, want_value, **where)
-            if dtype == torch.float64:
-                uniforms = torch.rand(2, len(scores), 2 * (size - 1), dtype=dtype)
-                uniforms[0, 0] = 1 - 2**-53  # the largest number below 1
-                trees, value = triton.sample_tree(
-                    poisoned, lengths, uniforms, single_root, tiles=tiles
-                )
-                want_trees, want = reference.sample_tree(scores, lengths, uniforms, single_root)
-                yield check("samples", trees, want_trees, **where)
-                yield check("log-partition", value, want, **where)
+            self.compare(what, got, expected, **where)
+            if what in ("tree", "gradient"):
+                self.error(f"{what} outside {where}", got[~mask].abs().sum())
+
+    def padding(self) -> None:
+        """Not a bit of a sentence depends on how far it is padded."""
+        from matrix import draw
+
+        structure, lengths = self.structure, torch.tensor([4])
+        scores = draw(structure, 1).float()
+        size = scores.shape[-1]
+        padded = torch.nn.functional.pad(scores, (0, 3, 0, 3), value=torch.nan)
+        short, long = (
+            structure.marginals(x, lengths, backend="triton", validate=False)
+            for x in (scores, padded)
+        )
+        same = torch.equal(long[0][:, :size, :size], short[0]) and torch.equal(long[1], short[1])
+        self.error("padding", not same)
+
+    def wrong_input(self) -> None:
+        """Lengths out of range, NaN, infinity, no tree: every function stays inside its memory."""
+        from matrix import OPERATIONS, SMOOTH, draw, mask_of
+
+        from treelax.ops.backend import NO_TREE
+
+        structure, n = self.structure, 3
+        lengths = torch.tensor([0, 7, -(10**12), 10**12, n, n])
+        scores = draw(structure, 6, n=n).float()
+        scores[4, 1, 2], scores[4, 0, 2], scores[5, :, 1] = torch.nan, torch.inf, -torch.inf
+        spoilt = mask_of(structure, lengths, scores) & (torch.arange(6) == 4)[:, None, None]
+        parts = structure.part_count(torch.tensor([0, n, 0, n]))
+        scores.requires_grad_()
+        for name, operation in OPERATIONS.items():
+            got = operation(structure, scores, lengths, backend="triton", validate=False)
+            results = {name: got.detach()}
+            if name in SMOOTH:
+                results[f"gradient of {name}"] = torch.autograd.grad(got.sum(), scores)[0]
+            for what, result in results.items():
+                if result.dim() == 1:
+                    error = (result.isnan() != spoilt.flatten(1).any(1)).sum()
+                    error = error + result[[0, 2]].abs().sum() + (result[5] > NO_TREE)
+                else:
+                    # the nearest length: the empty tree, or one of all words; NaN in its own sentence
+                    error = (result.isnan() != spoilt.expand(result.shape)).sum()
+                    if "gradient" not in what:
+                        error = (
+                            error
+                            + ((result[..., :4, :, :].sum((-2, -1)) - parts).abs() > 1e-5).sum()
+                        )
+                self.error(f"wrong input, {what}", error)
+
+    def messages(self) -> None:
+        """What the kernel that looks finds wrong is said in the words of the other backends."""
+        kinds = []
+        for scores, lengths in wrong_cases(self.structure):
+            expected = said(self.structure.argmax, scores, lengths)
+            got = said(self.structure.argmax, scores, lengths, backend="triton")
+            self.error(f"{got} for {expected}", got != expected)
+            kinds.append(expected and expected[0])
+        self.error("kinds", kinds != [None, *["InputError"] * 4, "NoTreeError", None])
+
+    def sparsemap(self) -> None:
+        """The whole loop in one launch, and its gradient, where few trees are enough and where not."""
+        from matrix import draw
+
+        from treelax.ops.sparsemap import plain, triton
+
+        structure, lengths = self.structure, torch.tensor([4, 3, 1, 0])
+        scores, upstream = draw(structure, 4, scale=0.5), draw(structure, 4, seed=2)
+        scores[0, 1, 3] = -torch.inf
+        backward = plain.backward
+        for most in (None, 2):
+            found = []
+            for backend in ("triton", "diagonal"):
+                # on a CPU the gradient is plain PyTorch's otherwise
+                plain.backward = triton.backward if backend == "triton" else backward
+                leaf = scores.clone().requires_grad_()
+                given = {"max_iterations": most, "backend": backend, "validate": False}
+                point = structure.sparsemap(leaf, lengths, **given)
+                grad = torch.autograd.grad(point.tree, leaf, upstream)[0]
+                trees, weights = point.support
+                mixture = (weights[..., None, None] * trees).sum(0)
+                found.append([x.detach() for x in (point.tree, point.gap, grad, mixture)])
+            for what, got, expected in zip(
+                ("tree", "gap", "gradient", "support"), *found, strict=True
+            ):
+                self.compare(f"sparsemap {what}", got, expected, most=most)
 
 
-def kernel_variants(dtype: torch.dtype) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Every kernel in every form in which it is launched: a name, the kernel's, its constants."""
+def set_tiles(rows: int, lanes: int) -> None:
+    """The shape of the work of one program, whatever the size of the scores."""
+    from treelax.ops.chart import triton as chart
+    from treelax.ops.matrix_tree import triton as nonprojective
+    from treelax.ops.sparsemap import triton as sparsemap
+
+    options = {"ROWS": rows, "LANES": lanes, "num_warps": 1, **chart.COMMON_OPTIONS}
+    for module in (chart, nonprojective, sparsemap):
+        module.tile_options = lambda _: options
+
+
+def same_uniforms(dtype: torch.dtype) -> Any:
+    """Those of the narrower type for both, the largest number below 1 among them."""
+    from matrix import seeded, uniforms
+
+    table = torch.rand(2, 3, 16, generator=seeded(6)).to(dtype)
+    table[0, 0] = 1 - torch.finfo(torch.float32).eps / 2
+    return uniforms(table)
+
+
+def said(call: Any, *given: Any, **options: Any) -> list[str] | None:
+    """The error of a call."""
+    try:
+        call(*given, **options)
+    except TreelaxError as error:
+        return [type(error).__name__, str(error)]
+    return None
+
+
+def wrong_cases(structure: tx.Structure) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Scores and lengths, wrong in one way each; the first and the last are right."""
+    size = 4 + structure.rooted
+
+    def case(place: Any = None, value: float = 0.0, length: int = 3) -> Any:
+        scores = torch.randn(3, size, size, generator=torch.Generator().manual_seed(0))
+        if place is not None:
+            scores[place] = value
+        return scores, torch.tensor([4, length, 4])
+
+    yield case()
+    yield case((1, 1, 2), torch.nan)
+    yield case((2, 1, 3), torch.inf)
+    yield case(length=7)
+    yield case(length=-3)
+    yield case(2, -torch.inf)
+    yield case((1, slice(None), size - 1), torch.nan)  # padding
+
+
+# ── compiled ─────────────────────────────────────────────────────────────────────────────────────
+
+#: Types of the kernels' arguments; all others are pointers to the scores' type.
+TYPES = {
+    **dict.fromkeys(("lengths", "agenda", "found", "word"), "*i64"),
+    **dict.fromkeys(("whole", "tops", "again", "full"), "*i32"),
+    **dict.fromkeys(("batch", "size", "levels", "entries", "single_root"), "i32"),
+    **dict.fromkeys(("room", "row", "most", "count"), "i32"),
+    "gains": "*fp64",
+}
+
+
+def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any], int]]:
+    """Every kernel in every form that is launched: a name, the kernel, its constants, its warps."""
+    from treelax.ops.cky import triton_kernels as binary
+    from treelax.ops.eisner import triton_kernels as projective
     from treelax.ops.eisner.triton import planes
+    from treelax.ops.matrix_tree import triton as nonprojective
+    from treelax.ops.matrix_tree import triton_discrete, triton_kernels
+    from treelax.ops.problems_kernel import look_kernel
+    from treelax.ops.sparsemap import triton_kernels as sparsemap
 
-    shape = {"ROWS": 16, "LANES": 16}
-    centres = dtype == torch.float32
-    first = shape if centres else {"shift": None, **shape}
-    for relaxation, mean in (("softmax", True), ("entropy", False)):
-        constants = {"MEAN": mean, "SAVE": True, **first}
-        yield f"soft_tree[{relaxation}]", "soft_tree", constants
-        yield f"soft_tree_backward[{relaxation}]", "soft_tree_backward", {"MEAN": mean, **shape}
-    for keep in (False, True):
-        purpose = "SAMPLE" if keep else "CENTRE" if centres else "VALUE"
-        constants = {"PLANES": planes(purpose), "KEEP": keep, **first}
-        yield f"log_partition[keep={keep}]", "log_partition", constants
-    if centres:
-        yield "centre", "centre", {"PLANES": planes("CHART"), **shape}
-    yield "best_tree", "best_tree", shape
-    yield "sample_tree", "sample_tree", {"BLOCK": 32}
+    tile = {"ROWS": 16, "LANES": 16}
+    if family == "projective":
+        first = tile | ({} if number == "fp32" else {"shift": None})
+        for mean in (True, False):
+            constants = {"MEAN": mean, "SAVE": True, **first}
+            yield f"soft_tree[{mean}]", projective.soft_tree_kernel, constants, 8
+            constants = {"MEAN": mean, **tile}
+            yield f"soft_tree_backward[{mean}]", projective.soft_tree_backward_kernel, constants, 8
+        for purpose in ("CENTRE" if number == "fp32" else "VALUE", "SAMPLE"):
+            constants = {"PLANES": planes(purpose), "KEEP": purpose == "SAMPLE", **first}
+            yield f"log_partition[{purpose}]", projective.log_partition_kernel, constants, 8
+        if number == "fp32":
+            yield "centre", projective.centre_kernel, {"PLANES": planes("CHART"), **tile}, 8
+        yield "best_tree", projective.best_tree_kernel, tile, 8
+        yield "sample_tree", projective.sample_tree_kernel, {"BLOCK": 32}, 1
+    elif family == "binary":
+        yield "soft_tree", binary.soft_tree_kernel, {"MEAN": True, "SAVE": True, **tile}, 8
+        yield "backward", binary.soft_tree_backward_kernel, {"MEAN": True, **tile}, 8
+        yield "log_partition", binary.log_partition_kernel, {"KEEP": True, **tile}, 8
+        yield "best_tree", binary.best_tree_kernel, tile, 8
+        yield "sample_tree", binary.sample_tree_kernel, {"BLOCK": 32}, 1
+    elif family == "nonprojective":
+        for log in (False, True):
+            form = {"LOG": log}
+            rows, lanes, warps = nonprojective.TILES
+            tile = {"ROWS": rows, "LANES": lanes}
+            yield f"soft_tree[{log}]", triton_kernels.soft_tree_kernel, tile | form, warps
+            yield f"backward[{log}]", triton_kernels.soft_tree_backward_kernel, tile | form, warps
+            rows, lanes, own = nonprojective.SAMPLE_TILES
+            form |= {"BLOCK": 32, "ROWS": rows, "LANES": lanes}
+            yield f"sample_tree[{log}]", triton_discrete.sample_tree_kernel, form, own
+        yield "best_tree", triton_discrete.best_tree_kernel, tile, warps
+    elif family == "sparsemap":
+        nothing = {"whole": None, "gains": None}
+        forms = ((0, nothing, 16, 8, 4), (1, nothing, 16, 16, 8), (2, {}, 32, 8, 8))
+        for kind, absent, rows, lanes, warps in forms:
+            constants = {"KIND": kind, "ROWS": rows, "LANES": lanes, **absent}
+            yield f"sparsemap[{kind}]", sparsemap.sparsemap_kernel, constants, warps
+        yield "backward", sparsemap.backward_kernel, {"BLOCK": 128}, 4
+    else:
+        for rooted, index in ((1, 0), (1, 1), (0, 2)):
+            constants = {"ROOTED": rooted, "INDEX": index, "BLOCK": 1024}
+            yield f"look[{index}]", look_kernel, constants, 4
 
 
-def compiled(
-    kernel: Any, constants: dict[str, object], target: str, warps: int, **types: str
-) -> dict[str, object]:
-    """About a kernel for an architecture and precision, compiled without a GPU, as a launch would."""
+def compile_kernels(job: str) -> None:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     from treelax.ops.chart.triton import COMMON_OPTIONS
 
-    arch, dtype = target.split()
-    number = {"float32": "*fp32", "float64": "*fp64"}[dtype]
-    types = dict.fromkeys(("batch", "size", "single_root"), "i32") | {"lengths": "*i64"} | types
-    signature = {
-        argument: "constexpr" if argument in constants else types.get(argument, number)
-        for argument in kernel.arg_names
-    }
-    # tensors start at multiples of 16 bytes, and a launch tells the compiler so
-    aligned = {
-        (place,): [["tt.divisibility", 16]]
-        for place, kind in enumerate(signature.values())
-        if kind.startswith("*")
-    }
-    asm = triton.compile(
-        ASTSource(kernel, signature, constants, aligned),
-        target=GPUTarget("cuda", int(arch), 32),
-        options={"num_warps": warps, **COMMON_OPTIONS},
-    ).asm
-    return {
-        "target": target,
-        "kernel": kernel.fn.__name__,
-        "cubin": len(asm["cubin"]),
-        "layout_changes": asm["ttgir"].count("ttg.convert_layout"),
-        "barriers": asm["ptx"].count("bar.sync"),
-        "stack": stack_bytes(asm["cubin"]),
-    }
-
-
-def compile_checks(target: str) -> Iterator[dict[str, object]]:
-    from treelax.ops.eisner import triton_kernels
-
-    for name, kernel_name, constants in kernel_variants(getattr(torch, target.split()[1])):
-        kernel = getattr(triton_kernels, f"{kernel_name}_kernel")
-        warps = 8 if "ROWS" in constants else 1
-        yield compiled(kernel, constants, target, warps, agenda="*i64") | {"kernel": name}
+    family, arch, number = job.split()
+    for name, kernel, constants, warps in kernels(family, number):
+        types = TYPES | ({"chain": "*fp64"} if constants.get("LOG") else {})
+        types |= {"trees": "*i64"} if family == "sparsemap" else {}  # as numbers of their parts
+        signature = {
+            argument: "constexpr" if argument in constants else types.get(argument, f"*{number}")
+            for argument in kernel.arg_names
+        }
+        # tensors start at multiples of 16 bytes, and a launch tells the compiler so
+        aligned = {
+            (place,): [["tt.divisibility", 16]]
+            for place, kind in enumerate(signature.values())
+            if kind.startswith("*")
+        }
+        compiled = triton.compile(
+            ASTSource(kernel, signature, constants, aligned),
+            target=GPUTarget("cuda", int(arch), 32),
+            options={"num_warps": warps, **COMMON_OPTIONS},
+        )
+        result = {
+            "job": job,
+            "kernel": name,
+            "cubin": len(compiled.asm["cubin"]),
+            "layout_changes": compiled.asm["ttgir"].count("ttg.convert_layout"),
+            "barriers": compiled.asm["ptx"].count("bar.sync"),
+            "stack": stack_bytes(compiled.asm["cubin"]),
+        }
+        print(json.dumps(result))
 
 
 def stack_bytes(cubin: bytes) -> int | None:
     """Bytes of stack a thread uses, that is spilled registers; None without Triton's cuobjdump."""
-    import re
-    import tempfile
-
     import triton
 
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
@@ -316,14 +430,14 @@ def stack_bytes(cubin: bytes) -> int | None:
         file.write(cubin)
         file.flush()
         usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True)
-    found = re.search(r"STACK:(\d+)", usage.stdout)
-    return int(found[1]) if found else None
+    stack = re.search(r"STACK:(\d+)", usage.stdout)
+    return int(stack[1]) if stack else None
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)  # torch.empty now gives NaN
-    part, argument = sys.argv[1:]
-    for result in {"interpret": interpreter_checks, "compile": compile_checks}[part](argument):
-        print(json.dumps(result), flush=True)
+    warnings.simplefilter("ignore")  # 0/0 where a sentence needs logarithms
+    for job in sys.argv[2:]:
+        compile_kernels(job) if sys.argv[1] == "compile" else Checks(job).run()

@@ -128,14 +128,17 @@ class Labelled(Structure):
         heat = temperature
         if isinstance(heat, Tensor):
             heat = heat[..., None, None]
-        cooled = scores / (heat[..., None] if isinstance(heat, Tensor) else heat)
-        total, shares = self._summed(cooled, lengths)
+            scores = self._cleared(scores, lengths)
+        # neither forbidden parts nor the padding may reach the temperature's gradient: 0 · inf
+        forbidden = scores == float("-inf")
+        finite, none = scores.masked_fill(forbidden, 0), forbidden.all(-1)
+        cooled = finite / (heat[..., None] if isinstance(heat, Tensor) else heat)
+        total, shares = self._summed(cooled.masked_fill(forbidden, float("-inf")), lengths)
         if relaxation == "softmax":  # the expected score
-            allowed = scores > float("-inf")
-            part = (shares * torch.where(allowed, scores, 0)).sum(-1)
-            part = part.masked_fill(~allowed.any(-1), float("-inf"))
+            part = (shares * finite).sum(-1)
         else:
-            part = total * heat
+            part = total.masked_fill(none, 0) * heat
+        part = part.masked_fill(none, float("-inf"))
         soft = self.structure.relaxed(
             part, lengths, relaxation=relaxation, temperature=temperature, **options
         )

@@ -1,0 +1,233 @@
+"""The matrix of the contract suites: structures, their members, backends and operations.
+
+Every structure passes the same tests, and every backend of it that runs on a CPU. A new structure
+joins `STRUCTURES` and says in `members` what it is, a new backend joins `backends`; nothing else needs
+to know of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from unittest import mock
+
+import oracle
+import pytest
+import torch
+from torch import Tensor
+from toy_structure import Star
+
+import treelax as tx
+from treelax.ops import native, operations
+from treelax.ops.matrix_tree import arithmetic, diagonal
+from treelax.trees import heads_to_tree
+
+LABELS = 2
+LENGTHS = torch.tensor([4, 3, 1])
+#: Those that have backends.
+ALGORITHMS = [
+    tx.Projective(),
+    tx.Projective(single_root=True),
+    tx.NonProjective(),
+    tx.NonProjective(single_root=True),
+    tx.Binary(),
+]
+STRUCTURES = [
+    *ALGORITHMS,
+    tx.Heads(),
+    Star(),
+    tx.Labelled(tx.Projective()),
+    tx.Labelled(tx.NonProjective(single_root=True)),
+    tx.Labelled(tx.Binary()),
+]
+every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+every_algorithm = pytest.mark.parametrize("structure", ALGORITHMS, ids=str)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# ── structures ───────────────────────────────────────────────────────────────────────────────────
+
+
+def event(structure: tx.Structure, n: int) -> tuple[int, ...]:
+    """Shape of a structure over n words."""
+    size = n + structure.rooted
+    return (size, size, LABELS)[: structure.event_dim]
+
+
+def draw(
+    structure: tx.Structure, *batch: int, n: int = 4, scale: float = 1, seed: int = 1
+) -> Tensor:
+    """Scores of sentences of n words, float64."""
+    shape = (*batch, *event(structure, n))
+    return scale * torch.randn(shape, dtype=torch.float64, generator=seeded(seed))
+
+
+def inside(scores: Tensor, structure: tx.Structure, n: int) -> Tensor:
+    """The scores of the first n words; those of a batch have labels or not."""
+    size = n + structure.rooted
+    dims = structure.event_dim
+    return scores.narrow(-dims, 0, size).narrow(1 - dims, 0, size)
+
+
+def mask_of(structure: tx.Structure, lengths: Tensor, like: Tensor) -> Tensor:
+    """True at the parts, in the shape of scores."""
+    return structure.part_mask(lengths, like.shape[-structure.event_dim]).expand(like.shape)
+
+
+def column(values: Tensor, structure: tx.Structure) -> Tensor:
+    """Values of sentences, to be multiplied by structures."""
+    return values.reshape(*values.shape, *(1,) * structure.event_dim)
+
+
+def total(trees: Tensor, scores: Tensor, dims: int = 2) -> Tensor:
+    """The scores of structures."""
+    return torch.where(trees != 0, scores, 0).flatten(-dims).sum(-1)
+
+
+def bracketings(i: int, j: int) -> Iterator[list[tuple[int, int]]]:
+    """The spans of every binary tree over words i to j."""
+    if i == j:
+        yield [(i, i)]
+    for k in range(i, j):
+        for left, right in itertools.product(bracketings(i, k), bracketings(k + 1, j)):
+            yield [(i, j), *left, *right]
+
+
+def is_star(heads: tuple[int, ...]) -> bool:
+    centres = [word for word, head in enumerate(heads, 1) if head == 0]
+    return len(centres) == 1 and all(head in (0, centres[0]) for head in heads)
+
+
+@functools.cache
+def members(structure: tx.Structure, n: int) -> Tensor:
+    """All structures over n words, by definition, with nothing of the library."""
+    if n == 0:
+        return torch.zeros(1, *event(structure, 0), dtype=torch.float64)
+    if isinstance(structure, tx.Labelled):
+        found = []
+        for tree in members(structure.structure, n):
+            places = tree.nonzero().tolist()
+            for labels in itertools.product(range(LABELS), repeat=len(places)):
+                found.append(torch.zeros(event(structure, n), dtype=torch.float64))
+                for (i, j), label in zip(places, labels, strict=True):
+                    found[-1][i, j, label] = 1
+        return torch.stack(found)
+    if isinstance(structure, tx.Binary):
+        spans = list(bracketings(0, n - 1))
+        found = torch.zeros(len(spans), n, n, dtype=torch.float64)
+        for tree, places in zip(found, spans, strict=True):
+            for i, j in places:
+                tree[i, j] = 1
+        return found
+    single_root = getattr(structure, "single_root", False)
+    heads = [
+        candidate
+        for candidate in itertools.product(range(n + 1), repeat=n)
+        if all(head != word for word, head in enumerate(candidate, 1))
+        and (isinstance(structure, tx.Heads) or oracle.is_tree(candidate, single_root))
+        and (not isinstance(structure, tx.Projective) or oracle.is_projective(candidate))
+        and (not isinstance(structure, Star) or is_star(candidate))
+    ]
+    return heads_to_tree(torch.tensor(heads), dtype=torch.float64)
+
+
+# ── operations ───────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn(structure: tx.Structure, scores: Tensor, lengths: Tensor | None, **options) -> Tensor:
+    return structure.sample(scores, lengths, sample_shape=(2,), generator=seeded(), **options)
+
+
+def softest(structure: tx.Structure, scores: Tensor, lengths: Tensor | None, **options) -> Tensor:
+    relaxation = structure.relaxations[0]
+    return structure.relaxed(scores, lengths, relaxation=relaxation, **options)
+
+
+#: Each returns a tensor; the differentiable ones first.
+OPERATIONS = {
+    "relaxed": softest,
+    "marginals": lambda s, *given, **options: s.marginals(*given, **options)[0],
+    "log_partition": lambda s, *given, **options: s.log_partition(*given, **options),
+    "argmax": lambda s, *given, **options: s.argmax(*given, **options),
+    "sample": drawn,
+}
+SMOOTH = ("relaxed", "marginals", "log_partition")
+every_operation = pytest.mark.parametrize("operation", OPERATIONS)
+
+
+def soft(
+    structure: tx.Structure, scores: Tensor, lengths: Tensor, relaxation: str, backend: str
+) -> tuple[Tensor, Tensor]:
+    """A relaxed tree and the value of its chart: the one call of the tests below the public names."""
+    _, tree, value = operations.soft(
+        structure.algorithm,
+        scores,
+        lengths,
+        relaxation=relaxation,
+        single_root=structure.single_root,
+        backend=backend,
+    )
+    return tree, value
+
+
+@contextlib.contextmanager
+def uniforms(table: Tensor) -> Iterator[None]:
+    """Samples take their random numbers from a table ``(samples, batch, decisions)``, cut to size."""
+
+    def rand(shape, *, dtype, **_):
+        shape = tuple(shape)
+        values = table[:, :, : shape[-1]].to(dtype).clamp(max=1 - torch.finfo(dtype).eps / 2)
+        return values.reshape(shape)
+
+    with mock.patch.object(torch, "rand", rand):
+        yield
+
+
+# ── backends ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def backends(structure: tx.Structure) -> list[str]:
+    """Fast ones: each instruction set of the C++ kernel that this processor runs counts as one, and so
+    does what plain PyTorch computes of non-projective trees where it may not branch, on a GPU."""
+    logarithms = ["diagonal-logarithms"] if isinstance(structure, tx.NonProjective) else []
+    return ["diagonal", *logarithms, *(f"native-{variant}" for variant in native.supported())]
+
+
+CELLS = [(structure, backend) for structure in ALGORITHMS for backend in backends(structure)]
+NATIVE = [cell for cell in CELLS if cell[1].startswith("native")]
+REFERENCE = [(structure, "reference") for structure in ALGORITHMS]
+
+
+def every_cell(cells: list) -> pytest.MarkDecorator:
+    """The ``backend`` is a fixture, which sets it up and gives its name."""
+    return pytest.mark.parametrize(("structure", "backend"), cells, indirect=["backend"], ids=str)
+
+
+def log_size(structure: tx.Structure, n: int) -> float:
+    """Log of the number of structures, labels included."""
+    parts = int(structure.part_count(torch.tensor(n)))
+    return structure.log_count(n) + parts * math.log(LABELS) * (structure.event_dim - 2)
+
+
+@contextlib.contextmanager
+def using(cell: str) -> Iterator[str]:
+    """The name of a backend, in the form that a cell of the matrix asks for."""
+    name, _, form = cell.partition("-")
+    with contextlib.ExitStack() as stack:
+        if name == "native":
+            stack.enter_context(mock.patch.dict("os.environ", TREELAX_NATIVE=form))
+            native.forget()
+            stack.callback(native.forget)
+        elif form:
+            stack.enter_context(
+                mock.patch.object(
+                    diagonal, "carefully", lambda run, *given: run(arithmetic.Log(), *given)[:-1]
+                )
+            )
+        yield name
