@@ -11,14 +11,14 @@ from torch.autograd import gradcheck
 import treelax as tx
 from treelax.errors import InputError, NoTreeError, SecondDerivativeError
 from treelax.ops import checks
-from treelax.ops.backend import CKY, EISNER, MATRIX_TREE
-from treelax.ops.sparsemap.function import sparsemap
+from treelax.ops.call import make_call
 
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-KINDS = [(EISNER, False), (EISNER, True), (MATRIX_TREE, False), (MATRIX_TREE, True), (CKY, False)]
-every_kind = pytest.mark.parametrize(
-    ("algorithm", "single_root"), KINDS, ids=lambda x: getattr(x, "name", str(x))
-)
+KINDS = [
+    *(kind(root) for kind in (tx.Projective, tx.NonProjective) for root in (False, True)),
+    tx.Binary(),
+]
+every_kind = pytest.mark.parametrize("structure", KINDS, ids=str)
 BACKENDS = ["reference", "diagonal", "native"]
 SEED = 20180710
 
@@ -172,21 +172,21 @@ def test_there_is_no_second_derivative(structure):
 @every_kind
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_backends_agree(algorithm, single_root, backend, dtype):
+def test_backends_agree(structure, backend, dtype):
     n = 6
     lengths = torch.tensor([6, 5, 2, 1, 0])
-    scores = draw((5, n + algorithm.rooted, n + algorithm.rooted)).to(dtype)
+    scores = draw((5, n + structure.rooted, n + structure.rooted)).to(dtype)
     scores[0, 1, 3] = -torch.inf
     results = []
     for name in ("diagonal", backend):
         own = scores.clone().requires_grad_()
-        found = sparsemap(algorithm, own, lengths, single_root=single_root, backend=name)
+        found = structure.sparsemap(own, lengths, backend=name)
         (grad,) = torch.autograd.grad((found.tree * draw(own.shape, seed=3).to(dtype)).sum(), own)
         results.append((found.tree.detach(), grad))
     bar = 1e-10 if dtype == torch.float64 else VALUE_F32
     for expected, got in zip(*results, strict=True):
         assert largest_error(got, expected) < bar
-        assert not got.masked_fill(algorithm.parts(lengths, scores.shape[-1]), 0).any()
+        assert not got.masked_fill(structure.part_mask(lengths, scores.shape[-1]), 0).any()
 
 
 @every_structure
@@ -256,12 +256,12 @@ def test_ties_end(structure):
 
 @every_kind
 @pytest.mark.parametrize("backend", ["diagonal", "native"])
-def test_weights_that_become_0_together(algorithm, single_root, backend):
+def test_weights_that_become_0_together(structure, backend):
     """Whole numbers have many: then trees leave without a step."""
-    size = 8 + algorithm.rooted
+    size = 8 + structure.rooted
     for scale in (1, 3):
         scores = draw((300, size, size), scale).round()
-        found = sparsemap(algorithm, scores, single_root=single_root, backend=backend)
+        found = structure.sparsemap(scores, backend=backend)
         assert found.gap.max() < 1e-11
 
 
@@ -373,16 +373,16 @@ def test_labels_of_no_use():
 
 @every_kind
 def test_the_kernel_gives_the_same_bits_on_any_number_of_threads_and_in_any_company(
-    algorithm, single_root
+    structure,
 ):
-    size = 12 + algorithm.rooted
+    size = 12 + structure.rooted
     scores, lengths = draw((40, size, size), 0.5).requires_grad_(), torch.arange(40) % 13
     results = []
     for threads in (1, 4):
         torch.set_num_threads(threads)
-        results.append(sparsemap(algorithm, scores, lengths, single_root=single_root))
-    few = sparsemap(algorithm, scores[:25], lengths[:25], single_root=single_root)
-    one = sparsemap(algorithm, scores[12:13], lengths[12:13], single_root=single_root)
+        results.append(structure.sparsemap(scores, lengths))
+    few = structure.sparsemap(scores[:25], lengths[:25])
+    one = structure.sparsemap(scores[12:13], lengths[12:13])
     for field in ("tree", "gap", "indices", "weights"):
         assert torch.equal(getattr(results[0], field), getattr(results[1], field))
     grads = [torch.autograd.grad(found.tree, scores, scores.detach())[0] for found in results]
@@ -392,14 +392,14 @@ def test_the_kernel_gives_the_same_bits_on_any_number_of_threads_and_in_any_comp
 
 
 @every_kind
-def test_the_kernel_on_longer_sentences(algorithm, single_root):
+def test_the_kernel_on_longer_sentences(structure):
     """Supports that outgrow their first memory, and the gradient of each backend's own support."""
-    size = 15 + algorithm.rooted
+    size = 15 + structure.rooted
     scores = draw((3, size, size), 0.1)
     results = []
     for backend in ("diagonal", "native"):
         own = scores.clone().requires_grad_()
-        found = sparsemap(algorithm, own, single_root=single_root, backend=backend)
+        found = structure.sparsemap(own, backend=backend)
         assert found.gap.max() < 1e-10
         (grad,) = torch.autograd.grad((found.tree * draw(own.shape, seed=3)).sum(), own)
         results.append((found.tree.detach(), grad))
@@ -408,14 +408,13 @@ def test_the_kernel_on_longer_sentences(algorithm, single_root):
 
 
 @every_kind
-def test_the_operations_are_what_torch_expects(algorithm, single_root):
+def test_the_operations_are_what_torch_expects(structure):
     lengths = torch.tensor([4, 2])
-    size = 4 + algorithm.rooted
+    size = 4 + structure.rooted
     scores = draw((2, size, size)).requires_grad_()
-    start = torch.ops.treelax.best_tree(
-        scores.detach(), lengths, algorithm.name, single_root, "", True
-    )
-    inputs = (scores.detach(), lengths, start, algorithm.name, single_root, None, True, "")
+    settings = make_call(structure.algorithm, scores, single_root=structure.single_root).settings
+    start = torch.ops.treelax.best_tree(scores.detach(), lengths, *settings)
+    inputs = (scores.detach(), lengths, start, *settings, None, True)
     torch.library.opcheck(torch.ops.treelax.sparsemap, inputs)
     tree, gap, indices, _, inverse = torch.ops.treelax.sparsemap(*inputs)
     torch.library.opcheck(torch.ops.treelax.sparsemap_point, (scores, tree, gap, indices, inverse))

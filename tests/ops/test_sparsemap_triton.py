@@ -41,21 +41,23 @@ def test_kernels_compile_ahead_of_time():
 
 # ------------------------------------------------------------------ what runs in the subprocesses
 def interpreter_checks(kind: str) -> Iterator[dict[str, object]]:
-    from treelax.ops.backend import ALGORITHMS
     from treelax.ops.chart.triton import Tiles
+    from treelax.ops.dispatch import described
     from treelax.ops.sparsemap import function, plain, triton
 
     name, single = kind.split()
-    algorithm, single_root = ALGORITHMS[name], single == "1"
+    algorithm, single_root = described(name), single == "1"
     size = 4 + algorithm.rooted
     lengths = torch.tensor([4, 3, 1, 0])
     scores = torch.randn(4, size, size, dtype=torch.float64) / 2
     scores[0, 1, 3] = -torch.inf
     for most in (None, 2):
         ready = plain.prepared(scores, algorithm.parts(lengths, size), algorithm.rooted)
-        start = torch.ops.treelax.best_tree(scores, lengths, name, single_root, "diagonal", True)
+        start = torch.ops.treelax.best_tree(
+            scores, lengths, name, "entropy", single_root, "diagonal", True
+        )
         best = function.oracle(algorithm, lengths, single_root, "diagonal")
-        most_parts = function.most_parts(algorithm, size)
+        most_parts = algorithm.most_parts(size)
         want = plain.solve(ready, start, best, most_parts, algorithm.room(size), most)
         options = (lengths, start, algorithm, single_root, most)
         got = triton.solve(ready, *options, tiles=Tiles(8, 4, 1))
