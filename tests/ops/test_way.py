@@ -71,7 +71,7 @@ def private_names():
 
 
 WITHOUT = """
-import importlib, json, os, sys, torch
+import importlib, json, os, sys, torch, torch._dynamo
 scores = torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0))
 results = []
 for module, name in [[None, None], *json.loads(sys.argv[1])]:
