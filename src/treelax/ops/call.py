@@ -24,7 +24,7 @@ from treelax.ops.checks import (
 from treelax.ops.dispatch import BACKENDS
 from treelax.ops.function import Settings
 from treelax.ops.internals import can_bypass_dispatcher, transforms_active
-from treelax.ops.problems import Validate, wait_if_requested
+from treelax.ops.problems import Validate, wait_unless_compiled
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
@@ -93,21 +93,24 @@ class Call(NamedTuple):
     def best(self) -> Tensor:
         """The tree of the highest score, 0/1, without a gradient."""
         tree = function.call_best_tree(self.scores.detach(), self.lengths, *self.settings)
-        wait_if_requested(self.scores, self.validate)
+        if self.validate == "now":
+            wait_unless_compiled(self.scores)
         return self.restore(tree)
 
     def soft(self) -> tuple[Tensor, Tensor]:
         """A tree with fractional parts and the value ``(B,)`` of its chart, both with a gradient."""
-        save = transforms_active() or (torch.is_grad_enabled() and self.scores.requires_grad)
-        tree, value, _ = function.call_soft_tree(self.scores, self.lengths, *self.settings, save)
-        wait_if_requested(self.scores, self.validate)
+        save = (self.scores.requires_grad and torch.is_grad_enabled()) or transforms_active()
+        tree, value, *_ = function.call_soft_tree(self.scores, self.lengths, *self.settings, save)
+        if self.validate == "now":
+            wait_unless_compiled(self.scores)
         return self.restore(tree), value
 
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees, with a gradient."""
-        save = transforms_active() or (torch.is_grad_enabled() and self.scores.requires_grad)
-        value, _ = function.call_log_partition(self.scores, self.lengths, *self.settings, save)
-        wait_if_requested(self.scores, self.validate)
+        save = (self.scores.requires_grad and torch.is_grad_enabled()) or transforms_active()
+        value, *_ = function.call_log_partition(self.scores, self.lengths, *self.settings, save)
+        if self.validate == "now":
+            wait_unless_compiled(self.scores)
         return self.restore_value(value)
 
     def sample(self, sample_shape: Any, generator: torch.Generator | None) -> Tensor:
@@ -117,7 +120,8 @@ class Call(NamedTuple):
         decisions = (shape.numel(), batch, self.algorithm.decisions(size))
         uniforms = draw_uniforms(decisions, scores, generator)
         trees = function.call_sample_tree(scores, self.lengths, uniforms, *self.settings)
-        wait_if_requested(scores, self.validate)
+        if self.validate == "now":
+            wait_unless_compiled(scores)
         return trees.reshape(*shape, *self.batch_shape, size, size).to(self.dtype)
 
 
@@ -136,7 +140,8 @@ def make_call(
     (a temperature τ is the same as running on ``scores / τ``)."""
     rooted = algorithm.rooted
     check_scores(scores, rooted)
-    one_of("relaxation", relaxation, RELAXATIONS)
+    if relaxation not in RELAXATIONS:
+        one_of("relaxation", relaxation, RELAXATIONS)
     if backend is not None:
         one_of("backend", backend, BACKENDS)
     if isinstance(validate, str) and validate != "now":

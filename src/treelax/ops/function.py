@@ -19,11 +19,11 @@ from treelax.ops.library import (
     fake,
     fold,
     gradient,
-    needs_saved,
     no_context,
     no_second_derivative,
     operation,
     unchanged,
+    unsaved,
 )
 
 #: Backends that themselves check the lengths before they touch memory, and write NaN for NaN.
@@ -181,13 +181,13 @@ def _(grad_tree: Tensor, *others: Any) -> Tensor:
 
 def _soft_tree_context(ctx: Any, inputs: Any, output: Any) -> None:
     scores, lengths, *ctx.options, save = inputs
-    needs_saved("soft_tree", save)
+    if not save:
+        raise unsaved("soft_tree")
     ctx.set_materialize_grads(False)  # or autograd would fill a gradient the size of `saved`
-    ctx.mark_non_differentiable(output[2])
     ctx.save_for_backward(scores, output[2], lengths)
 
 
-def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) -> Any:
+def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, *others: Any) -> Any:
     scores, saved, lengths = ctx.saved_tensors
     if grad_tree is None and grad_value is None:
         return (None,) * 8
@@ -241,7 +241,7 @@ def _plans(device: torch.device, dtype: torch.dtype, shape: torch.Size, *others:
         if how.validate:
             problems.raise_on_error(device)
         options = how.relaxation, how.single_root, save, how.validate
-        return module.soft_tree(scores.contiguous(), lengths.contiguous(), *options)
+        return module.soft_tree(scores, lengths, *options)
 
     return on_gpu, None
 
@@ -260,7 +260,7 @@ def backward_plan(*key: Any) -> Any:
 
 native.caches += [forward_plan, backward_plan]
 call_soft_tree = gradient(
-    "soft_tree", _soft_tree_grad, _soft_tree_context, _soft_tree_vmap, forward_plan
+    "soft_tree", _soft_tree_grad, _soft_tree_context, _soft_tree_vmap, forward_plan, results=2
 )
 call_soft_tree_backward = no_second_derivative(
     "soft_tree_backward", _soft_tree_backward_vmap, backward_plan
@@ -312,13 +312,13 @@ def _(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
 
 
 def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
-    needs_saved("log_partition", inputs[-1])
+    if not inputs[-1]:
+        raise unsaved("log_partition")
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(inputs[0], output[1])
 
 
-def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
+def _log_partition_grad(ctx: Any, grad_value: Any, *others: Any) -> Any:
     scores, marginals = ctx.saved_tensors
     grad = None
     if grad_value is not None:
@@ -326,7 +326,9 @@ def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
     return grad, *(None,) * 7
 
 
-call_log_partition = gradient("log_partition", _log_partition_grad, _log_partition_context)
+call_log_partition = gradient(
+    "log_partition", _log_partition_grad, _log_partition_context, results=1
+)
 call_log_partition_backward = no_second_derivative("log_partition_backward")
 
 

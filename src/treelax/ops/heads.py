@@ -133,5 +133,6 @@ def select_heads(
     chosen = _call(
         call.scores.detach() if hard else call.scores, call.lengths, hard, call.settings.validate
     )
-    problems.wait_if_requested(call.scores, validate)
+    if validate == "now":
+        problems.wait_unless_compiled(call.scores)
     return call.restore(chosen)

@@ -6,6 +6,7 @@ that a second derivative is an error and never a wrong number.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -44,11 +45,17 @@ def fake(name: str) -> Any:
 
 
 def gradient(
-    name: str, backward: Any, setup_context: Any, vmap: Any = None, plan: Any = None
+    name: str,
+    backward: Any,
+    setup_context: Any,
+    vmap: Any = None,
+    plan: Any = None,
+    results: int = sys.maxsize,
 ) -> Callable[..., Any]:
     """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
     ``backward(ctx, *grads)`` needs. Returns the operation, to be called from Python.
 
+    Outputs behind the first ``results`` are saved for the gradient alone; a call may leave them out.
     ``vmap(call, info, in_dims, *inputs)`` is its rule for `torch.vmap`, by default `folded`.
 
     What `torch.library.register_autograd` does, with less Python per call: for short sentences that is
@@ -60,9 +67,14 @@ def gradient(
     op = getattr(torch.ops.treelax, name).default
     function = _functions[name]
 
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        setup_context(ctx, inputs, output)
+        if isinstance(output, tuple):
+            ctx.mark_non_differentiable(*output[results:])
+
     if not internals.COMPLETE:
         torch.library.register_autograd(
-            f"treelax::{name}", backward, setup_context=setup_context, lib=library
+            f"treelax::{name}", backward, setup_context=setup, lib=library
         )
         torch.library.register_vmap(f"treelax::{name}", partial(vmap or folded, op), lib=library)
         return cast("Callable[..., Any]", op)
@@ -71,15 +83,17 @@ def gradient(
         with internals.below_autograd():
             return op(*inputs)
 
-    def forward(ctx: Any, run: Callable[..., Any], *inputs: Any) -> Any:
+    def forward(ctx: Any, first: Tensor, run: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
         output = run(*inputs)
         setup_context(ctx, inputs, output)
-        return output
+        return output[:results] if isinstance(output, tuple) else output
 
     def forward_below(ctx: Any, *inputs: Any) -> Any:
         # with transforms in a compiled function, those outside have to see what they derive
         with torch.set_grad_enabled(transforms_active()):
-            return forward(ctx, below, *inputs)
+            output = below(*inputs)
+        setup(ctx, inputs, output)
+        return output
 
     def derived(*inputs: Any) -> Any:
         if forward_ad._current_level >= 0:
@@ -105,10 +119,11 @@ def gradient(
             refuse_forward_mode(name, inputs)
         run = plan and plan(first.device, first.dtype, first.shape, *inputs[tensors:])
         run = run or function
-        if torch.is_grad_enabled() and (
-            first.requires_grad or any(x.requires_grad for x in inputs[1:tensors] if x is not None)
-        ):
-            return apply(run, *inputs)
+        if torch.is_grad_enabled():
+            if first.requires_grad:
+                return apply(first, run, inputs)
+            if any(x.requires_grad for x in inputs[1:tensors] if x is not None):
+                return op(*inputs)  # for a second derivative, which is an error
         return run(*inputs)
 
     # of an operation's arguments the first ones are its tensors
@@ -119,7 +134,7 @@ def gradient(
         super(torch.autograd.Function, kind).apply
         for kind in (
             _function(name, forward_below, backward),
-            _function(name, forward, lambda ctx, *grads: (None, *backward(ctx, *grads))),
+            _function(name, forward, lambda ctx, *grads: (backward(ctx, *grads)[0], None, None)),
         )
     )
     # the transforms of torch.func peel off their tensors one by one, in this form only; what
@@ -128,7 +143,7 @@ def gradient(
         name,
         function,
         lambda ctx, *grads: backward(_Unwrapped(ctx), *grads),
-        setup_context=staticmethod(setup_context),
+        setup_context=staticmethod(setup),
         vmap=staticmethod(partial(vmap or folded, call)),
     )
     return call
@@ -148,9 +163,10 @@ class _Unwrapped:
 
 
 def fold(tensor: Tensor, dim: int | None, size: int, batch: int = 0) -> Tensor:
-    """A mapped dimension, or one of ``size`` if there is none, made one with the batch."""
+    """A mapped dimension, or one of ``size`` if there is none, made one with the batch; contiguous, as a
+    plan expects it."""
     tensor = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.movedim(0, batch).flatten(batch, batch + 1)
+    return tensor.movedim(0, batch).flatten(batch, batch + 1).contiguous()
 
 
 def folded(call: Any, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
@@ -194,13 +210,12 @@ def no_context(ctx: Any, inputs: Any, output: Any) -> None:
     """Nothing to keep for the backward pass."""
 
 
-def needs_saved(name: str, save: bool) -> None:
-    """Raise if an operation was told to keep nothing although a gradient will be asked for."""
-    if not save:
-        raise InputError(
-            f"treelax::{name} received save=False with scores that require a gradient; expected "
-            "save=True. Call treelax.ops, which chooses."
-        )
+def unsaved(name: str) -> InputError:
+    """The error for an operation that saves nothing although a gradient will be asked for."""
+    return InputError(
+        f"treelax::{name} received save=False with scores that require a gradient; expected "
+        "save=True. Call treelax.ops, which chooses."
+    )
 
 
 def no_second_derivative(name: str, vmap: Any = None, plan: Any = None) -> Callable[..., Any]:

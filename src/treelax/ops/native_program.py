@@ -146,7 +146,6 @@ class NativeProgram:
         rooted, threads = self.algorithm.rooted, torch.get_num_threads
 
         def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Any, ...]:
-            scores, lengths = scores.contiguous(), lengths.contiguous()
             tree, value = torch.empty_like(scores), scores.new_empty(batch)
             saved = pool.empty(entries, dtype) if save else None
             status = forward(

@@ -73,13 +73,9 @@ def wait(device: torch.device) -> None:
         raise_on_error(device)
 
 
-def wait_if_requested(scores: Tensor, validate: Validate) -> None:
-    """Wait after a call that validates "now", except in a function that is compiled."""
-    if (
-        validate == "now"
-        and type(scores) in (Tensor, torch.nn.Parameter)
-        and not torch.compiler.is_compiling()
-    ):
+def wait_unless_compiled(scores: Tensor) -> None:
+    """`wait` for a call that validates "now", except in a function that is compiled."""
+    if type(scores) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling():
         wait(scores.device)
 
 
