@@ -100,7 +100,7 @@ def test_samples_for_the_same_uniforms(n, single_root, backend, generator):
     uniforms[0] = 1 - 1e-16  # rounding may leave it above every cumulative sum
     uniforms[1] = 0
     expected, _ = reference.sample_tree(p.scores, p.lengths, uniforms, single_root)
-    options = (uniforms, "eisner", single_root, backend, True)
+    options = (uniforms, "eisner", "entropy", single_root, backend, True)
     got = torch.ops.treelax.sample_tree(p.scores, p.lengths, *options)
     assert torch.equal(got, expected)
 

@@ -126,6 +126,10 @@ def gradient(
                 return op(*inputs)  # for a second derivative, which is an error
         return run(*inputs)
 
+    def complete(*inputs: Any) -> Any:
+        """For the rule of `torch.vmap`, which needs all outputs."""
+        return call(*inputs) if transforms_active() else op(*inputs)
+
     # of an operation's arguments the first ones are its tensors
     tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
     library.impl(name, not_compiled(derived), "Autograd")
@@ -144,7 +148,7 @@ def gradient(
         function,
         lambda ctx, *grads: backward(_Unwrapped(ctx), *grads),
         setup_context=staticmethod(setup),
-        vmap=staticmethod(partial(vmap or folded, call)),
+        vmap=staticmethod(partial(vmap or folded, complete)),
     )
     return call
 
@@ -163,10 +167,9 @@ class _Unwrapped:
 
 
 def fold(tensor: Tensor, dim: int | None, size: int, batch: int = 0) -> Tensor:
-    """A mapped dimension, or one of ``size`` if there is none, made one with the batch; contiguous, as a
-    plan expects it."""
+    """A mapped dimension, or one of ``size`` if there is none, made one with the batch."""
     tensor = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.movedim(0, batch).flatten(batch, batch + 1).contiguous()
+    return tensor.movedim(0, batch).flatten(batch, batch + 1)
 
 
 def folded(call: Any, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
