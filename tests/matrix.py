@@ -21,7 +21,8 @@ from torch import Tensor
 from toy_structure import Star
 
 import treelax as tx
-from treelax.ops import native, operations
+from treelax.ops import native
+from treelax.ops.call import make_call
 from treelax.ops.matrix_tree import arithmetic, diagonal
 from treelax.trees import heads_to_tree
 
@@ -165,15 +166,14 @@ def soft(
     structure: tx.Structure, scores: Tensor, lengths: Tensor, relaxation: str, backend: str
 ) -> tuple[Tensor, Tensor]:
     """A relaxed tree and the value of its chart: the one call of the tests below the public names."""
-    _, tree, value = operations.soft(
+    return make_call(
         structure.algorithm,
         scores,
         lengths,
         relaxation=relaxation,
         single_root=structure.single_root,
         backend=backend,
-    )
-    return tree, value
+    ).soft()
 
 
 @contextlib.contextmanager

@@ -166,7 +166,8 @@ def test_best_trees_and_samples():
         uniforms = torch.rand(shape, dtype=torch.float64, generator=generator)
         expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
         drawn = torch.ops.treelax.sample_tree(
-            scores.cuda(), lengths.cuda(), uniforms.cuda(), "eisner", single_root, "triton", True
+            *(scores.cuda(), lengths.cuda(), uniforms.cuda()),
+            *("eisner", "entropy", single_root, "triton", True),
         )
         assert torch.equal(drawn.cpu(), expected)
 

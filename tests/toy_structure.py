@@ -9,10 +9,12 @@ from torch import Tensor
 
 from treelax.errors import NoTreeError
 from treelax.ops import checks
-from treelax.ops.canonical import canonical, value_type
-from treelax.ops.operations import draw_uniforms
+from treelax.ops.backend import Algorithm
+from treelax.ops.call import draw_uniforms, make_call
 from treelax.structures import Structure
 from treelax.trees import one_head_each
+
+STAR = Algorithm("star", "star", backends=())
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Star(Structure):
 
     def weigh(self, scores, lengths, temperature=1.0, validate=True, backend=None):
         """The scores' form, the stars of all sentences ``(B, n, N, N)`` and their scores ``(B, n)``."""
-        form = canonical(scores, lengths, temperature, bool(validate))
+        form = make_call(STAR, scores, lengths, temperature=temperature, validate=validate)
         size = form.scores.shape[-1]
         parts = checks.arc_mask(form.lengths, size)
         stars = _stars(size).to(form.scores) * parts[:, None]
@@ -58,7 +60,7 @@ class Star(Structure):
     def log_partition(self, scores, lengths=None, **options):
         form, _, total = self.weigh(scores, lengths, **options)
         value = total.logsumexp(1) if total.shape[1] else total.sum(1)
-        return form.restore(value, value_type(scores))
+        return form.restore_value(value)
 
     def relaxed(self, scores, lengths=None, *, relaxation="softmax", temperature=1.0, **options):
         self.check_relaxation(relaxation)

@@ -15,7 +15,7 @@ from treelax.errors import InputError
 from treelax.interface import StructureInterface
 from treelax.noise import Noise, NoiseName, noise_named
 from treelax.ops.backend import RELAXATIONS, Relaxation, inner, within_limit
-from treelax.ops.canonical import precise, value_type
+from treelax.ops.call import HALF_TYPES, value_type
 from treelax.ops.checks import (
     broadcasts,
     check_lengths,
@@ -196,7 +196,7 @@ class StructureDistribution(Distribution):
 
     @property
     def _precise(self) -> Tensor:
-        return precise(self.scores)
+        return self.scores.float() if self.scores.dtype in HALF_TYPES else self.scores
 
     @property
     def _marginals(self) -> Tensor:
@@ -397,7 +397,7 @@ class StructureDistribution(Distribution):
         noise would favour some structures.
         """
         shape = sample_size(sample_shape) + self.batch_shape
-        scores = precise(self.scores.expand(shape + self.event_shape))
+        scores = self._precise.expand(shape + self.event_shape)
         lengths = self.lengths.expand(shape)
         if noise is None:
             return scores, lengths, None

@@ -55,28 +55,19 @@ class StructureInterface(ABC):
 
     @abstractmethod
     def argmax(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """The structure of the highest score, 0/1, without a gradient."""
 
     @abstractmethod
     def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """Log of the summed weight of all structures, ``(...)``."""
 
     @abstractmethod
     def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part, and the log-partition, which costs nothing beside it."""
 
@@ -187,11 +178,7 @@ class StructureInterface(ABC):
 
     @abstractmethod
     def top_k(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        k: int = 1,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, k: int = 1, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """The ``k`` best structures, best first, and their scores."""
 

@@ -22,7 +22,7 @@ from treelax.nn import BiLSTM, encoders
 from treelax.ops import lstm
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner import diagonal, reference
-from treelax.ops.problems import raise_found
+from treelax.ops.problems import raise_on_error
 
 COMPILER = shutil.which("c++")
 needs_triton = pytest.mark.skipif(
@@ -165,7 +165,7 @@ def test_kernels_say_what_is_wrong(monkeypatch, tmp_path, shape):
         expected = said(ops.soft_tree, scores, lengths)
         for validate in (False, True):
             cuda.soft_tree(scores, lengths, "softmax", False, True, validate)
-            found = said(raise_found, scores.device)
+            found = said(raise_on_error, scores.device)
             assert found == (expected if validate else None)
 
 

@@ -89,7 +89,7 @@ def test_kernels_compile_ahead_of_time():
     assert {result["job"] for result in results} == {*COMPILED}
     kinds = {(result["job"], result["kernel"]) for result in results}
     assert (
-        len(kinds) == len(results) == 8 + 1 + 8 + 5 + 5 + 7 + 4 + 3 + 3
+        len(kinds) == len(results) == 8 + 1 + 8 + 5 + 5 + 7 + 4 + 2 + 2
     )  # centring: float32 alone
     for result in results:
         kernel, family = result["kernel"], result["job"].split()[0]
@@ -319,7 +319,7 @@ def wrong_cases(structure: tx.Structure) -> Iterator[tuple[torch.Tensor, torch.T
 
 #: Types of the kernels' arguments; all others are pointers to the scores' type.
 TYPES = {
-    **dict.fromkeys(("lengths", "agenda", "found", "word"), "*i64"),
+    **dict.fromkeys(("lengths", "agenda", "found", "slot"), "*i64"),
     **dict.fromkeys(("whole", "tops", "again", "full"), "*i32"),
     **dict.fromkeys(("batch", "size", "levels", "entries", "single_root"), "i32"),
     **dict.fromkeys(("room", "row", "most", "count"), "i32"),
@@ -334,7 +334,7 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
     from treelax.ops.eisner.triton import planes
     from treelax.ops.matrix_tree import triton as nonprojective
     from treelax.ops.matrix_tree import triton_discrete, triton_kernels
-    from treelax.ops.problems_kernel import look_kernel
+    from treelax.ops.problems_kernel import validation_kernel
     from treelax.ops.sparsemap import triton_kernels as sparsemap
 
     tile = {"ROWS": 16, "LANES": 16}
@@ -377,9 +377,9 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
             yield f"sparsemap[{kind}]", sparsemap.sparsemap_kernel, constants, warps
         yield "backward", sparsemap.backward_kernel, {"BLOCK": 128}, 4
     else:
-        for rooted, index in ((1, 0), (1, 1), (0, 2)):
-            constants = {"ROOTED": rooted, "INDEX": index, "BLOCK": 1024}
-            yield f"look[{index}]", look_kernel, constants, 4
+        for rooted in (1, 0):
+            constants = {"ROOTED": rooted, "BLOCK": 1024}
+            yield f"validation[{rooted}]", validation_kernel, constants, 4
 
 
 def compile_kernels(job: str) -> None:

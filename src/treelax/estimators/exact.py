@@ -13,7 +13,7 @@ from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
 from treelax.interface import StructureInterface
 from treelax.ops import checks
 from treelax.ops.backend import inner
-from treelax.ops.canonical import value_type
+from treelax.ops.call import value_type
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from treelax.estimators.marginals import Marginals
 from treelax.estimators.perturbed import Perturbed
 from treelax.estimators.sparsemap import SparseMAP
 from treelax.ops.backend import inner
-from treelax.ops.canonical import precise, value_type
+from treelax.ops.call import precise, value_type
 
 
 def fenchel_young_loss(

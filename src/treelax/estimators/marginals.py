@@ -11,7 +11,7 @@ from torch import Tensor
 from treelax.distributions import StructureDistribution
 from treelax.estimators.base import Estimator
 from treelax.estimators.relaxed import Relaxed
-from treelax.ops.canonical import precise
+from treelax.ops.call import precise
 from treelax.ops.checks import sample_size
 
 

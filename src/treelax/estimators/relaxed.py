@@ -13,7 +13,7 @@ from treelax.estimators.base import Estimator, check_noise, check_samples
 from treelax.interface import StructureInterface
 from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
-from treelax.ops.canonical import precise
+from treelax.ops.call import precise
 from treelax.ops.checks import check_temperature, one_of
 
 

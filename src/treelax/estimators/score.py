@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import ExpectedLoss, Loss, check_samples, checked_losses
-from treelax.ops.canonical import value_type
+from treelax.ops.call import value_type
 
 
 class ScoreFunction(ExpectedLoss):

@@ -13,7 +13,7 @@ from treelax.errors import InputError
 from treelax.estimators.base import Estimator, check_noise, check_samples
 from treelax.noise import Noise
 from treelax.ops.backend import inner
-from treelax.ops.canonical import precise
+from treelax.ops.call import precise
 from treelax.ops.checks import check_temperature
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from treelax.nn.checks import check_dropout
 from treelax.nn.layout import PADDED, Packed, Padded
-from treelax.ops.library import unwatched
+from treelax.ops.internals import can_bypass_dispatcher
 
 # the type that so many bits are looked at as
 WIDTHS = {8: torch.int8, 16: torch.int16}
@@ -52,7 +52,7 @@ class Dropout(nn.Module):
 
     def relu(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
         """ReLU of what is not dropped; on the CPU in little memory."""
-        quick = unwatched(inputs) and forward_ad._current_level < 0
+        quick = can_bypass_dispatcher(inputs) and forward_ad._current_level < 0
         if self.training and self.probability and quick and self._draws(inputs):
             result: Tensor = _DroppedReLU.apply(inputs, self, layout)  # type: ignore[no-untyped-call]
             return result

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.errors import InputError
-from treelax.ops.library import unwatched
+from treelax.ops.internals import can_bypass_dispatcher
 
 ID_TYPES = (torch.int64, torch.int32)
 
@@ -64,7 +64,7 @@ class WordEmbedding(nn.Module):
         if self.learned is None:
             return F.embedding(ids, self.table).to(self.like.dtype)
         learned = (ids > 0) & (ids <= len(self.learned))
-        if learned.device.type == "cpu" and unwatched(ids) and learned.all():
+        if learned.device.type == "cpu" and can_bypass_dispatcher(ids) and learned.all():
             return F.embedding(ids - 1, self.learned)
         fixed = F.embedding(ids, self.table).to(self.like.dtype)
         # other words look up any row, which counts for nothing; not all the same one, where their

@@ -137,10 +137,10 @@ class LatentTree(nn.Module):
         Noise comes from the generator, torch's by default. ``torch.compile`` cannot take one
         into its graph: seed torch itself there.
         """
-        scores = self._scores(vectors, lengths)
+        distribution = self.distribution(vectors, lengths)
         if not self.training:
-            return self.discrete(scores, lengths)
-        return self.sample(scores, lengths, generator=generator)
+            return distribution.mode
+        return self.estimator.sample(distribution, generator=generator)
 
     def distribution(self, vectors: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
         """The distribution over structures that the scores define, without noise.
@@ -150,7 +150,8 @@ class LatentTree(nn.Module):
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
             torch.Size([2])
         """
-        return self.over(self._scores(vectors, lengths), lengths)
+        scores = self._scores(vectors, lengths)
+        return self.structure(scores, lengths, validate_args=self.validate)
 
     def expect(
         self,

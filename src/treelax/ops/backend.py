@@ -1,6 +1,6 @@
 """What every backend of every algorithm shares.
 
-Canonical form, which `treelax.ops.function` prepares and every backend receives:
+Canonical form, which `treelax.ops.call` prepares and every backend receives:
 
 - ``scores``: ``(B, N, N)``, contiguous, float32 or float64, scores of parts: of arcs, ``N = n + 1``,
   ``scores[b, h, m]`` from head ``h`` to modifier ``m``, index 0 the root; or of spans, ``N = n``,
@@ -9,11 +9,12 @@ Canonical form, which `treelax.ops.function` prepares and every backend receives
 - ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``0 <= length <= n``.
 
 A sentence with a NaN among its parts comes out as NaN: in its value, in every part of its trees and in
-their gradient. Other sentences do not notice.
+their gradient. Other sentences are unaffected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import NoTreeError
-from treelax.ops.checks import arc_mask, span_mask
+from treelax.ops.checks import arc_mask, check_finite, check_length_values, span_mask
 
 Relaxation = Literal["softmax", "entropy"]
 RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
@@ -37,32 +38,45 @@ HUGE = 1e25
 NO_TREE = FORBIDDEN / 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Algorithm:
-    """What the operations need to know of an algorithm, a folder of ops with a module per backend."""
+    """Static description of an algorithm, `ALGORITHM` of its folder in ops.
 
+    For each of its backends the folder has a module, or an object by that name.
+    """
+
+    #: Of the folder.
     name: str
-    #: Scores have a row and a column for the root, and parts are arcs; else parts are spans.
-    rooted: bool
     #: What its results are, for messages.
     trees: str
+    #: Scores have a row and a column for the root, and parts are arcs; else parts are spans.
+    rooted: bool = True
+    #: Uniform variables that a sample takes, of scores ``(size, size)``.
+    decisions: Callable[[int], int] = int
+    backends: tuple[str, ...] = ("reference", "diagonal", "native", "triton")
+    #: Its number in the kernels that all algorithms share, those of SparseMAP.
+    kind: int = -1
 
     @property
     def part(self) -> str:
         """What a tree is made of, for messages."""
         return "arc" if self.rooted else "span"
 
-    def room(self, size: int) -> int:
-        """Words for which scores ``(B, size, size)`` have room."""
-        return size - 1 if self.rooted else size
-
     def parts(self, lengths: Tensor, size: int) -> Tensor:
         """``(..., size, size)``, true at the entries that are parts of a sentence."""
         return (arc_mask if self.rooted else span_mask)(lengths, size)
 
-    def decisions(self, size: int) -> int:
-        """Uniform variables that a sample takes."""
-        return {"eisner": 2 * (size - 1), "cky": max(size - 1, 0)}.get(self.name, size)
+    def room(self, size: int) -> int:
+        """Words for which scores ``(B, size, size)`` have room."""
+        return size - 1 if self.rooted else size
+
+    def no_words(self, shape: torch.Size) -> bool:
+        """Whether scores of a shape have no sentence, or no room for a word."""
+        return shape[0] == 0 or shape[1] == self.rooted
+
+    def most_parts(self, size: int) -> int:
+        """Parts of a tree over all the words that there is room for."""
+        return size - 1 if self.rooted else max(2 * size - 1, 0)
 
     def no_tree(self, sentence: int, words: int, forbidden: int) -> NoTreeError:
         """The error for a sentence whose forbidden parts leave no tree."""
@@ -74,11 +88,16 @@ class Algorithm:
             f"at least one. Allow more {self.part}s{example}."
         )
 
-
-EISNER = Algorithm("eisner", True, "projective tree")
-MATRIX_TREE = Algorithm("matrix_tree", True, "tree")
-CKY = Algorithm("cky", False, "binary tree")
-ALGORITHMS = {a.name: a for a in (EISNER, MATRIX_TREE, CKY)}
+    def raise_cause(self, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
+        """Find out why a result looks wrong and raise the error; reads values and may be slow."""
+        check_length_values(lengths, scores.shape[-1], self.rooted)
+        parts = self.parts(lengths, scores.shape[-1])
+        check_finite(scores, parts, self.part)
+        suspects = (~(value > NO_TREE)).nonzero()[:, 0]
+        if len(suspects):
+            b = int(suspects[0])
+            forbidden = int(((scores[b] == float("-inf")) & parts[b]).sum())
+            raise self.no_tree(b, int(lengths[b]), forbidden)
 
 
 def bounded(scores: Tensor, parts: Tensor) -> Tensor:

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import get_unwrapped, is_batchedtensor, is_gradtrackingtensor
 
 from treelax.errors import InputError
+from treelax.ops.internals import mapped
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 MOST_THREADS = 1024  # of torch on the CPU, wherever a number of them is asked for
@@ -151,9 +151,7 @@ def readable(tensor: Tensor) -> bool:
         return False
     if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
-    while is_gradtrackingtensor(tensor):  # of `torch.func.grad`, perhaps within `torch.vmap`
-        tensor = get_unwrapped(tensor)
-    return not is_batchedtensor(tensor)
+    return not mapped(tensor)
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -21,20 +21,19 @@ import warnings
 from typing import Any
 
 from treelax.errors import BackendError, install_command
+from treelax.ops.backend import Algorithm
 from treelax.ops.checks import one_of
 
 BACKENDS = ("reference", "diagonal", "native", "triton", "cuda")
 
 
 @functools.cache
-def load(algorithm: str, backend: str) -> Any:
-    """A backend of an algorithm, a folder of ops, which has it by name or as a module.
-
-    Triton is imported only here.
-    """
-    folder = f"treelax.ops.{algorithm}"
-    made = getattr(importlib.import_module(folder), backend, None)
-    return made or importlib.import_module(f"{folder}.{backend}")
+def load(folder: str, backend: str) -> Any:
+    """A backend of a folder of ops: an object or a module. Triton is imported only here."""
+    package = importlib.import_module(f"treelax.ops.{folder}")
+    return getattr(package, backend, None) or importlib.import_module(
+        f"treelax.ops.{folder}.{backend}"
+    )
 
 
 def why_not(name: str, device_type: str) -> str | None:
@@ -64,7 +63,7 @@ def triton_interprets() -> bool:
 def choose(backend: str, device_type: str) -> str:
     """The name of the backend to run: the one asked for, or for ``""`` the fastest on the device.
 
-    A missing fast backend is said once, in a warning.
+    Warns once if a fast backend is missing.
 
     Raises:
         BackendError: the backend was asked for by name and cannot run here.
@@ -93,9 +92,16 @@ def choose(backend: str, device_type: str) -> str:
     return "diagonal"
 
 
-def find(algorithm: str, backend: str, device_type: str) -> tuple[str, Any]:
-    """Name and module of the backend to run, chosen for an algorithm: `choose`, then `load`."""
-    name = choose(backend, device_type)
-    if name == "cuda" and algorithm != "eisner":
-        name = "triton"
-    return name, load(algorithm, name)
+@functools.cache
+def described(algorithm: str) -> Algorithm:
+    """The description of an algorithm, which its folder holds."""
+    description: Algorithm = importlib.import_module(f"treelax.ops.{algorithm}").ALGORITHM
+    return description
+
+
+def find(algorithm: str, backend: str, device_type: str) -> tuple[Algorithm, str, Any]:
+    """The algorithm, and name and module of the backend to run."""
+    description, name = described(algorithm), choose(backend, device_type)
+    if name not in description.backends:
+        name = "triton" if name == "cuda" else "diagonal"
+    return description, name, load(algorithm, name)

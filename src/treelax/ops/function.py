@@ -1,50 +1,87 @@
 """The custom operations on trees: schemas, fake kernels, gradients.
 
-Operations take the canonical form of `treelax.ops.backend` and the name of an algorithm, a folder of
-ops whose backends they run. From Python they are called by the functions ``call_…``.
+Operations take the canonical form of `treelax.ops.backend` and `Settings`, which name an algorithm, a
+folder of ops whose backends they run. From Python they are called by the functions ``call_…``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops import checks, dispatch, native, problems
-from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm, Backend, spoil
+from treelax.ops.backend import NO_TREE, Algorithm, spoil
 from treelax.ops.library import (
     fake,
     fold,
     gradient,
-    needs_saved,
     no_context,
     no_second_derivative,
     operation,
     unchanged,
+    unsaved,
 )
 
 #: Backends that themselves check the lengths before they touch memory, and write NaN for NaN.
 KERNELS = ("native", "triton", "cuda")
 
 
-def resolve(algorithm: str, backend: str, device: torch.device) -> tuple[Algorithm, str, Backend]:
-    """Algorithm, name and module of the backend to run."""
-    name, module = dispatch.find(algorithm, backend, device.type)
-    return ALGORITHMS[algorithm], name, module
+class Settings(NamedTuple):
+    """How an operation runs: the arguments of its schema that are not tensors."""
+
+    algorithm: str
+    relaxation: str = "entropy"
+    single_root: bool = False
+    #: Empty to have the fastest chosen.
+    backend: str = ""
+    validate: bool = True
 
 
-def no_words(algorithm: Algorithm, scores: Tensor) -> bool:
-    """Whether there is nothing to compute: no sentence, or none with room for a word."""
-    batch, size, _ = scores.shape
-    return batch == 0 or size == algorithm.rooted
+SETTINGS = "str algorithm, str relaxation, bool single_root, str backend, bool validate"
 
 
-def before(
-    algorithm: Algorithm, scores: Tensor, lengths: Tensor, backend: str, validate: bool
-) -> tuple[Tensor, Tensor]:
-    """Scores and lengths as a backend takes them, which trusts them with memory."""
+class Run(NamedTuple):
+    """Checked inputs of an operation, and what is to compute it."""
+
+    scores: Tensor
+    lengths: Tensor
+    settings: Settings
+    algorithm: Algorithm
+    backend: str
+    module: Any
+    #: There is no sentence, or none with room for a word.
+    empty: bool
+
+    def report(self, value: Tensor, *trees: Tensor) -> None:
+        """Write NaN where the input has it, and report errors, deferred on a GPU."""
+        scores, lengths, validate = self.scores, self.lengths, self.settings.validate
+        if self.backend == "native":
+            # the kernel has seen every score and every value
+            suspect = validate and native.last_call_flagged()
+        elif self.backend in KERNELS:
+            suspect = False
+            if validate:
+                problems.launch_validation(self.algorithm, scores, lengths, value)
+                if not scores.is_cuda:  # Triton's interpreter
+                    problems.raise_on_error(scores.device)
+        else:
+            spoil(scores, self.algorithm.parts(lengths, scores.shape[-1]), value, *trees)
+            suspect = validate and value.numel() > 0 and checks.readable(value)
+            # false for NaN too
+            suspect = suspect and not ((value > NO_TREE).all() & (scores.amax() < float("inf")))
+        if suspect:
+            self.algorithm.raise_cause(scores, lengths, value)
+
+
+def begin(scores: Tensor, lengths: Tensor, settings: Settings) -> Run:
+    """Check what a backend trusts with memory."""
+    algorithm, backend, module = dispatch.find(
+        settings.algorithm, settings.backend, scores.device.type
+    )
     batch, size, width = scores.shape
     if size != width or scores.dtype not in (torch.float32, torch.float64):
         raise InputError(
@@ -56,108 +93,52 @@ def before(
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
-    looks_itself = backend in KERNELS and batch != 0 and size != algorithm.rooted
-    if validate and looks_itself:
-        problems.raise_found(scores.device)
-    elif validate and checks.readable(lengths):
-        checks.check_length_values(lengths, size, algorithm.rooted)
-    return scores.contiguous(), lengths.contiguous()
-
-
-def after(
-    algorithm: Algorithm,
-    scores: Tensor,
-    lengths: Tensor,
-    value: Tensor,
-    backend: str,
-    validate: bool,
-    *trees: Tensor,
-) -> None:
-    """NaN where the input has it, and a word on what was wrong: soon, where the GPU's kernels look."""
-    if backend == "native":
-        # the kernel has seen every score and every value
-        if validate and native.suspicious():
-            explain(algorithm, scores, lengths, value)
-        return
-    if backend in KERNELS:
-        if validate:
-            problems.look(algorithm, scores, lengths, value)
-            if not scores.is_cuda:  # Triton's interpreter
-                problems.raise_found(scores.device)
-        return
-    spoil(scores, algorithm.parts(lengths, scores.shape[-1]), value, *trees)
-    if validate and value.numel() and checks.readable(value):
-        good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
-        if not good:
-            explain(algorithm, scores, lengths, value)
-
-
-def explain(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
-    """Find out why a result looks wrong and raise the error that says so.
-
-    Called only when something is suspicious, so it may be slow and read values.
-    """
-    checks.check_length_values(lengths, scores.shape[-1], algorithm.rooted)
-    parts = algorithm.parts(lengths, scores.shape[-1])
-    checks.check_finite(scores, parts, algorithm.part)
-    suspects = (~(value > NO_TREE)).nonzero()[:, 0]
-    if len(suspects):
-        b = int(suspects[0])
-        forbidden = int(((scores[b] == float("-inf")) & parts[b]).sum())
-        raise algorithm.no_tree(b, int(lengths[b]), forbidden)
+    empty = algorithm.no_words(scores.shape)
+    if settings.validate:
+        if backend in KERNELS and not empty:
+            problems.raise_on_error(scores.device)
+        elif checks.readable(lengths):
+            checks.check_length_values(lengths, size, algorithm.rooted)
+    scores, lengths = scores.contiguous(), lengths.contiguous()
+    return Run(scores, lengths, settings, algorithm, backend, module, empty)
 
 
 # ── soft_tree ────────────────────────────────────────────────────────────────────────────────────
 
 
 @operation(
-    "soft_tree(Tensor scores, Tensor lengths, str algorithm, str relaxation, bool single_root,"
-    " str backend, bool validate, bool save) -> (Tensor, Tensor, Tensor)"
+    f"soft_tree(Tensor scores, Tensor lengths, {SETTINGS}, bool save) -> (Tensor, Tensor, Tensor)"
 )
-def soft_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    algorithm: str,
-    relaxation: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-    save: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
-    kind, name, module = resolve(algorithm, backend, scores.device)
-    scores, lengths = before(kind, scores, lengths, name, validate)
-    if no_words(kind, scores):
-        options = (algorithm, relaxation, single_root, backend, validate, save)
-        made = _soft_tree_fake(scores, lengths, *options)
-        return made[0].zero_(), made[1].zero_(), made[2].zero_()
-    tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
-    after(kind, scores, lengths, value, name, validate, tree)
+    *settings, save = others
+    run = begin(scores, lengths, Settings(*settings))
+    if run.empty:
+        tree, value, saved = _soft_tree_fake(scores, lengths, *others)
+        return tree.zero_(), value.zero_(), saved.zero_()
+    relaxation, single_root = run.settings.relaxation, run.settings.single_root
+    tree, value, saved = run.module.soft_tree(
+        run.scores, run.lengths, relaxation, single_root, save
+    )
+    run.report(value, tree)
     return tree, value, saved
 
 
 @fake("soft_tree")
-def _soft_tree_fake(
-    scores: Tensor,
-    lengths: Tensor,
-    algorithm: str,
-    relaxation: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-    save: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _soft_tree_fake(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    *settings, save = others
     batch, size, _ = scores.shape
     shape: tuple[int, ...] = (0,)
     if save:
-        module = resolve(algorithm, backend, scores.device)[2]
+        how = Settings(*settings)
+        module = dispatch.find(how.algorithm, how.backend, scores.device.type)[2]
         shape = module.saved_shape(batch, size, scores.dtype)
     return scores.new_empty(scores.shape), scores.new_empty(batch), scores.new_empty(shape)
 
 
 @operation(
     "soft_tree_backward(Tensor grad_tree, Tensor? grad_value, Tensor scores, Tensor saved,"
-    " Tensor lengths, str algorithm, str relaxation, bool single_root, str backend) -> Tensor"
+    f" Tensor lengths, {SETTINGS}) -> Tensor"
 )
 def soft_tree_backward(
     grad_tree: Tensor,
@@ -165,33 +146,31 @@ def soft_tree_backward(
     scores: Tensor,
     saved: Tensor,
     lengths: Tensor,
-    algorithm: str,
-    relaxation: str,
-    single_root: bool,
-    backend: str,
+    *others: Any,
 ) -> Tensor:
     """``scores`` tie the result to them, so that a second derivative is noticed."""
-    kind, name, module = resolve(algorithm, backend, grad_tree.device)
-    if no_words(kind, grad_tree):
+    settings = Settings(*others)
+    algorithm, backend, module = dispatch.find(
+        settings.algorithm, settings.backend, grad_tree.device.type
+    )
+    if algorithm.no_words(grad_tree.shape):
         return torch.zeros_like(grad_tree)
-    problems.raise_found(grad_tree.device)
+    problems.raise_on_error(grad_tree.device)
     batch, size, _ = grad_tree.shape
     unchanged("scores", scores, (batch, size, size), grad_tree)
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
+    shape = module.saved_shape(batch, size, grad_tree.dtype)
+    saved = unchanged("the chart", saved, shape, grad_tree)
     if grad_value is not None:
         grad_value = grad_value.contiguous()
-    elif name not in ("native", "cuda"):
+    elif backend not in ("native", "cuda"):
         grad_value = grad_tree.new_zeros(batch)
-    grad = module.soft_tree_backward(
-        grad_tree.contiguous(),
-        grad_value,
-        unchanged("the chart", saved, module.saved_shape(batch, size, grad_tree.dtype), grad_tree),
-        lengths,
-        relaxation,
-        single_root,
+    grad: Tensor = module.soft_tree_backward(
+        *(grad_tree.contiguous(), grad_value, saved, lengths),
+        *(settings.relaxation, settings.single_root),
     )
-    if name not in KERNELS:
-        spoil(scores, kind.parts(lengths, size), grad)
+    if backend not in KERNELS:
+        spoil(scores, algorithm.parts(lengths, size), grad)
     return grad
 
 
@@ -201,15 +180,14 @@ def _(grad_tree: Tensor, *others: Any) -> Tensor:
 
 
 def _soft_tree_context(ctx: Any, inputs: Any, output: Any) -> None:
-    scores, lengths, algorithm, relaxation, single_root, backend, _, save = inputs
-    needs_saved("soft_tree", save)
+    scores, lengths, *ctx.options, save = inputs
+    if not save:
+        raise unsaved("soft_tree")
     ctx.set_materialize_grads(False)  # or autograd would fill a gradient the size of `saved`
-    ctx.mark_non_differentiable(output[2])
     ctx.save_for_backward(scores, output[2], lengths)
-    ctx.options = (algorithm, relaxation, single_root, backend)
 
 
-def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) -> Any:
+def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, *others: Any) -> Any:
     scores, saved, lengths = ctx.saved_tensors
     if grad_tree is None and grad_value is None:
         return (None,) * 8
@@ -233,11 +211,11 @@ def _soft_tree_vmap(
 def _soft_tree_backward_vmap(call: Any, info: Any, in_dims: Any, *inputs: Any) -> Any:
     size = info.batch_size
     if in_dims[2] is None and in_dims[4] is None:  # many gradients through one chart
-        own = [
+        rows = [
             [x if dim is None else x.select(dim, i) for x, dim in zip(inputs, in_dims, strict=True)]
             for i in range(size)
         ]
-        return torch.stack([call(*one) for one in own]), 0
+        return torch.stack([call(*row) for row in rows]), 0
     saved = inputs[3]
     parts = [
         fold(x, dim, size) if isinstance(x, Tensor) and x is not saved else x
@@ -246,53 +224,77 @@ def _soft_tree_backward_vmap(call: Any, info: Any, in_dims: Any, *inputs: Any) -
     return call(*parts).unflatten(0, (size, -1)), 0
 
 
-call_soft_tree = gradient("soft_tree", _soft_tree_grad, _soft_tree_context, _soft_tree_vmap)
-call_soft_tree_backward = no_second_derivative("soft_tree_backward", _soft_tree_backward_vmap)
+def _plans(device: torch.device, dtype: torch.dtype, shape: torch.Size, *others: Any) -> Any:
+    """`soft_tree` and its gradient with less Python, for calls of one kind."""
+    *settings, save = others
+    how = Settings(*settings)
+    algorithm, backend, module = dispatch.find(how.algorithm, how.backend, device.type)
+    batch, size, _ = shape
+    if algorithm.no_words(shape):
+        return None, None
+    if backend == "native":
+        return module.planned(dtype, batch, size, how, save)
+    if backend != "cuda":
+        return None, None
+
+    def on_gpu(scores: Tensor, lengths: Tensor, *others: Any) -> Any:
+        if how.validate:
+            problems.raise_on_error(device)
+        options = how.relaxation, how.single_root, save, how.validate
+        return module.soft_tree(scores, lengths, *options)
+
+    return on_gpu, None
+
+
+@functools.lru_cache(maxsize=256)
+def forward_plan(*key: Any) -> Any:
+    """See `treelax.ops.library.gradient`."""
+    return _plans(*key)[0]
+
+
+@functools.lru_cache(maxsize=256)
+def backward_plan(*key: Any) -> Any:
+    """See `treelax.ops.library.gradient`."""
+    return _plans(*key, True)[1]
+
+
+native.caches += [forward_plan, backward_plan]
+call_soft_tree = gradient(
+    "soft_tree", _soft_tree_grad, _soft_tree_context, _soft_tree_vmap, forward_plan, results=2
+)
+call_soft_tree_backward = no_second_derivative(
+    "soft_tree_backward", _soft_tree_backward_vmap, backward_plan
+)
 
 
 # ── log_partition ────────────────────────────────────────────────────────────────────────────────
 
 
 @operation(
-    "log_partition(Tensor scores, Tensor lengths, str algorithm, bool single_root, str backend,"
-    " bool validate, bool save) -> (Tensor, Tensor)"
+    f"log_partition(Tensor scores, Tensor lengths, {SETTINGS}, bool save) -> (Tensor, Tensor)"
 )
-def log_partition(
-    scores: Tensor,
-    lengths: Tensor,
-    algorithm: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-    save: bool,
-) -> tuple[Tensor, Tensor]:
+def log_partition(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
-    kind, name, module = resolve(algorithm, backend, scores.device)
-    scores, lengths = before(kind, scores, lengths, name, validate)
-    if no_words(kind, scores):
-        options = (algorithm, single_root, backend, validate, save)
-        made = _log_partition_fake(scores, lengths, *options)
-        return made[0].zero_(), made[1].zero_()
+    *settings, save = others
+    run = begin(scores, lengths, Settings(*settings))
+    if run.empty:
+        value, marginals = _log_partition_fake(scores, lengths, *others)
+        return value.zero_(), marginals.zero_()
+    single_root = run.settings.single_root
     if save:
-        marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
+        marginals, value, _ = run.module.soft_tree(
+            run.scores, run.lengths, "entropy", single_root, False
+        )
     else:
-        value = module.log_partition(scores, lengths, single_root)
+        value = run.module.log_partition(run.scores, run.lengths, single_root)
         marginals = scores.new_empty(0)
-    after(kind, scores, lengths, value, name, validate, *([marginals] if save else []))
+    run.report(value, *([marginals] if save else []))
     return value, marginals
 
 
 @fake("log_partition")
-def _log_partition_fake(
-    scores: Tensor,
-    lengths: Tensor,
-    algorithm: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-    save: bool,
-) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape if save else (0,))
+def _log_partition_fake(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape if others[-1] else (0,))
 
 
 @operation("log_partition_backward(Tensor grad_value, Tensor scores, Tensor marginals) -> Tensor")
@@ -310,47 +312,39 @@ def _(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
 
 
 def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
-    needs_saved("log_partition", inputs[-1])
+    if not inputs[-1]:
+        raise unsaved("log_partition")
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(inputs[0], output[1])
 
 
-def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
+def _log_partition_grad(ctx: Any, grad_value: Any, *others: Any) -> Any:
     scores, marginals = ctx.saved_tensors
     grad = None
     if grad_value is not None:
         grad = call_log_partition_backward(grad_value, scores, marginals)
-    return grad, *(None,) * 6
+    return grad, *(None,) * 7
 
 
-call_log_partition = gradient("log_partition", _log_partition_grad, _log_partition_context)
+call_log_partition = gradient(
+    "log_partition", _log_partition_grad, _log_partition_context, results=1
+)
 call_log_partition_backward = no_second_derivative("log_partition_backward")
 
 
 # ── best_tree and sample_tree: piecewise constant, so their gradient is nothing ──────────────────
 
 
-@operation(
-    "best_tree(Tensor scores, Tensor lengths, str algorithm, bool single_root, str backend,"
-    " bool validate) -> Tensor"
-)
-def best_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    algorithm: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-) -> Tensor:
+@operation(f"best_tree(Tensor scores, Tensor lengths, {SETTINGS}) -> Tensor")
+def best_tree(scores: Tensor, lengths: Tensor, *settings: Any) -> Tensor:
     """The best tree."""
-    kind, name, module = resolve(algorithm, backend, scores.device)
-    scores, lengths = before(kind, scores, lengths, name, validate)
-    if no_words(kind, scores):
+    run = begin(scores, lengths, Settings(*settings))
+    if run.empty:
         return scores.new_zeros(scores.shape)
-    tree, value = module.best_tree(scores, lengths, single_root)
-    after(kind, scores, lengths, value, name, validate, tree)
-    return tree
+    tree, value = run.module.best_tree(run.scores, run.lengths, run.settings.single_root)
+    run.report(value, tree)
+    result: Tensor = tree
+    return result
 
 
 @fake("best_tree")
@@ -358,29 +352,19 @@ def _(scores: Tensor, *others: Any) -> Tensor:
     return scores.new_empty(scores.shape)
 
 
-@operation(
-    "sample_tree(Tensor scores, Tensor lengths, Tensor uniforms, str algorithm, bool single_root,"
-    " str backend, bool validate) -> Tensor"
-)
-def sample_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    uniforms: Tensor,
-    algorithm: str,
-    single_root: bool,
-    backend: str,
-    validate: bool,
-) -> Tensor:
+@operation(f"sample_tree(Tensor scores, Tensor lengths, Tensor uniforms, {SETTINGS}) -> Tensor")
+def sample_tree(scores: Tensor, lengths: Tensor, uniforms: Tensor, *settings: Any) -> Tensor:
     """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, decisions)``."""
-    kind, name, module = resolve(algorithm, backend, scores.device)
-    scores, lengths = before(kind, scores, lengths, name, validate)
-    if uniforms.shape[0] == 0 or no_words(kind, scores):
+    run = begin(scores, lengths, Settings(*settings))
+    if uniforms.shape[0] == 0 or run.empty:
         return scores.new_zeros((uniforms.shape[0], *scores.shape))
-    trees, value = module.sample_tree(
-        scores, lengths, uniforms.to(scores.dtype).contiguous(), single_root
+    uniforms = uniforms.to(scores.dtype).contiguous()
+    trees, value = run.module.sample_tree(
+        run.scores, run.lengths, uniforms, run.settings.single_root
     )
-    after(kind, scores, lengths, value, name, validate, trees)
-    return trees
+    run.report(value, trees)
+    result: Tensor = trees
+    return result
 
 
 @fake("sample_tree")
@@ -402,7 +386,7 @@ def _sample_tree_vmap(
     return trees.unflatten(1, (size, -1)), 1
 
 
-call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 6, no_context)
+call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 7, no_context)
 call_sample_tree = gradient(
-    "sample_tree", lambda ctx, grad: (None,) * 7, no_context, _sample_tree_vmap
+    "sample_tree", lambda ctx, grad: (None,) * 8, no_context, _sample_tree_vmap
 )

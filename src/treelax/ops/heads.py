@@ -9,20 +9,22 @@ from torch import Tensor
 
 from treelax.errors import NoTreeError
 from treelax.ops import checks, dispatch, problems
-from treelax.ops.backend import FORBIDDEN, MATRIX_TREE, bounded, spoil
-from treelax.ops.canonical import canonical
+from treelax.ops.backend import FORBIDDEN, Algorithm, bounded, spoil
+from treelax.ops.call import make_call
 from treelax.ops.library import fake, gradient, no_second_derivative, operation, unchanged
+
+ALGORITHM = Algorithm("heads", "tree", backends=())
 
 
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
     no_words = scores.shape[0] == 0 or size == 1
-    soon = scores.is_cuda and dispatch.why_not("triton", "cuda") is None
-    soon = soon and validate and not no_words
+    deferred = scores.is_cuda and dispatch.why_not("triton", "cuda") is None
+    deferred = deferred and validate and not no_words
     validate = validate and checks.readable(scores)
-    if soon:
-        problems.raise_found(scores.device)
+    if deferred:
+        problems.raise_on_error(scores.device)
     elif validate:
         checks.check_length_values(lengths, size)
         checks.check_finite(scores, checks.arc_mask(lengths, size))
@@ -31,9 +33,9 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
     arcs = checks.arc_mask(lengths, size)
     s = bounded(scores, arcs).masked_fill(~arcs, FORBIDDEN)
     best = s.argmax(-2, keepdim=True)
-    if soon:
+    if deferred:
         least = s.gather(-2, best)[:, 0].where(arcs.any(-2), 0).amin(-1)  # of words' best heads
-        problems.look(MATRIX_TREE, scores, lengths, least)
+        problems.launch_validation(ALGORITHM, scores, lengths, least)
     elif validate:
         _check_choice(s, best, lengths)
     chosen = torch.zeros_like(s).scatter_(-2, best, 1) if hard else s.softmax(-2)
@@ -74,12 +76,12 @@ def _(grad: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.hard = inputs[2]
+    ctx.options = inputs[2]
     ctx.save_for_backward(output)
 
 
 def _grad(ctx: Any, grad: Tensor) -> Any:
-    if ctx.hard:
+    if ctx.options:  # hard
         return None, None, None, None
     (chosen,) = ctx.saved_tensors
     return _call_backward(grad, chosen), None, None, None
@@ -127,9 +129,10 @@ def select_heads(
     Reference:
         Corro & Titov (2019), section 6.3, "latent head selection model".
     """
-    if hard:
-        scores = scores.detach() if isinstance(scores, Tensor) else scores
-    form = canonical(scores, lengths, temperature, bool(validate))
-    chosen = _call(form.scores, form.lengths, hard, bool(validate))
-    problems.settle(form.scores, validate)
-    return form.restore(chosen)
+    call = make_call(ALGORITHM, scores, lengths, temperature=temperature, validate=validate)
+    chosen = _call(
+        call.scores.detach() if hard else call.scores, call.lengths, hard, call.settings.validate
+    )
+    if validate == "now":
+        problems.wait_unless_compiled(call.scores)
+    return call.restore(chosen)

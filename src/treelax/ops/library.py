@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor
-from torch._C import (
-    _are_functorch_transforms_active,
-    _get_tracing_state,
-    _len_torch_dispatch_stack,
-    _len_torch_function_stack,
-)
-from torch._C._autograd import _profiler_enabled
-from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
-from torch._functorch.utils import enable_single_level_autograd_function, unwrap_dead_wrappers
 from torch.autograd import forward_ad
 
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
+from treelax.ops import internals
+from treelax.ops.internals import can_bypass_dispatcher, not_compiled, transforms_active
 
 library = torch.library.Library("treelax", "FRAGMENT")
 
@@ -39,21 +33,10 @@ def operation(schema: str) -> Any:
     def register(function: Callable[..., Any]) -> Any:
         _functions[name] = function
         impl = torch.library.impl(library, name, "CompositeExplicitAutograd")
-        impl(_not_compiled(function))
+        impl(not_compiled(function))
         return function
 
     return register
-
-
-def _not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, hidden from torch.compile, which traces what compiled code calls."""
-    # torch.compiler.disable imports the compiler at once, which takes a second
-    disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
-
-    def call(*inputs: Any) -> Any:
-        return (disabled if "torch._dynamo" in sys.modules else function)(*inputs)
-
-    return call
 
 
 def fake(name: str) -> Any:
@@ -61,55 +44,126 @@ def fake(name: str) -> Any:
     return torch.library.register_fake(f"treelax::{name}", lib=library)
 
 
-def gradient(name: str, backward: Any, setup_context: Any, vmap: Any = None) -> Callable[..., Any]:
+def gradient(
+    name: str,
+    backward: Any,
+    setup_context: Any,
+    vmap: Any = None,
+    plan: Any = None,
+    results: int = sys.maxsize,
+) -> Callable[..., Any]:
     """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
     ``backward(ctx, *grads)`` needs. Returns the operation, to be called from Python.
 
+    Outputs behind the first ``results`` are saved for the gradient alone; a call may leave them out.
     ``vmap(call, info, in_dims, *inputs)`` is its rule for `torch.vmap`, by default `folded`.
 
     What `torch.library.register_autograd` does, with less Python per call: for short sentences that is
     a good part of the time. So is the dispatcher, which takes every call back to Python twice, for the
-    gradient and for the function; where nobody would notice, calls go past it.
+    gradient and for the function. Where it would do no more than that, calls bypass it; then
+    ``plan(device, dtype, shape, *settings)``, of the first input and of those that are not tensors, may
+    return a function that does the same as the operation's with less Python.
     """
     op = getattr(torch.ops.treelax, name).default
+    function = _functions[name]
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        setup_context(ctx, inputs, output)
+        if isinstance(output, tuple):
+            ctx.mark_non_differentiable(*output[results:])
+
+    if not internals.COMPLETE:
+        torch.library.register_autograd(
+            f"treelax::{name}", backward, setup_context=setup, lib=library
+        )
+        torch.library.register_vmap(f"treelax::{name}", partial(vmap or folded, op), lib=library)
+        return cast("Callable[..., Any]", op)
 
     def below(*inputs: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
+        with internals.below_autograd():
             return op(*inputs)
 
-    plain = _functions[name]
-    derived = _differentiable(name, below, backward, setup_context)
-    library.impl(name, _not_compiled(derived), "Autograd")
-    direct = _differentiable(name, plain, backward, setup_context)
+    def forward(ctx: Any, first: Tensor, run: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+        output = run(*inputs)
+        setup_context(ctx, inputs, output)
+        return output[:results] if isinstance(output, tuple) else output
+
+    def forward_below(ctx: Any, *inputs: Any) -> Any:
+        # with transforms in a compiled function, those outside have to see what they derive
+        with torch.set_grad_enabled(transforms_active()):
+            output = below(*inputs)
+        setup(ctx, inputs, output)
+        return output
+
+    def derived(*inputs: Any) -> Any:
+        if forward_ad._current_level >= 0:
+            refuse_forward_mode(name, inputs)
+        if not (
+            torch.is_grad_enabled()
+            and any(x.requires_grad for x in inputs[:tensors] if x is not None)
+        ):
+            return below(*inputs)
+        # transforms in a compiled function are active, but the dispatcher has dealt with them
+        with internals.single_level():
+            return apply_below(*inputs)
 
     def call(*inputs: Any) -> Any:
-        if not unwatched(inputs[0]):
-            if _are_functorch_transforms_active() and not torch.compiler.is_compiling():
-                if forward_ad._current_level >= 0:
-                    refuse_forward_mode(name, inputs)
-                return transformed.apply(*inputs)  # type: ignore[attr-defined]
-            return op(*inputs)
-        # what `torch.func.vjp` returns is called after its transform, and finds saved tensors of it
-        inputs = unwrap_dead_wrappers(inputs)
-        # as every gradient is, unless a second one is asked for
-        without = not torch.is_grad_enabled() and forward_ad._current_level < 0
-        return (plain if without else direct)(*inputs)
+        first = inputs[0]
+        if not can_bypass_dispatcher(first):
+            if torch.compiler.is_compiling() or not transforms_active():
+                return op(*inputs)
+            if forward_ad._current_level >= 0:
+                refuse_forward_mode(name, inputs)
+            return transformed.apply(*inputs)
+        if forward_ad._current_level >= 0:
+            refuse_forward_mode(name, inputs)
+        run = plan and plan(first.device, first.dtype, first.shape, *inputs[tensors:])
+        run = run or function
+        if torch.is_grad_enabled():
+            if first.requires_grad:
+                return apply(first, run, inputs)
+            if any(x.requires_grad for x in inputs[1:tensors] if x is not None):
+                return op(*inputs)  # for a second derivative, which is an error
+        return run(*inputs)
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
-        return (vmap or folded)(call, info, in_dims, *inputs)
+    def complete(*inputs: Any) -> Any:
+        """For the rule of `torch.vmap`, which needs all outputs."""
+        return call(*inputs) if transforms_active() else op(*inputs)
 
-    # the transforms of torch.func peel off their tensors one by one, in this form only
-    transformed = type(
-        f"treelax_{name}",
-        (torch.autograd.Function,),
-        {
-            "forward": staticmethod(plain),
-            "setup_context": staticmethod(setup_context),
-            "backward": staticmethod(backward),
-            "vmap": staticmethod(rule),
-        },
+    # of an operation's arguments the first ones are its tensors
+    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+    library.impl(name, not_compiled(derived), "Autograd")
+    # what `apply` comes down to where no transform of functorch is active
+    apply_below, apply = (
+        super(torch.autograd.Function, kind).apply
+        for kind in (
+            _function(name, forward_below, backward),
+            _function(name, forward, lambda ctx, *grads: (backward(ctx, *grads)[0], None, None)),
+        )
+    )
+    # the transforms of torch.func peel off their tensors one by one, in this form only; what
+    # `torch.func.vjp` returns is called after its transform, and finds saved tensors of it
+    transformed = _function(
+        name,
+        function,
+        lambda ctx, *grads: backward(_Unwrapped(ctx), *grads),
+        setup_context=staticmethod(setup),
+        vmap=staticmethod(partial(vmap or folded, complete)),
     )
     return call
+
+
+def _function(name: str, forward: Any, backward: Any, **others: Any) -> Any:
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward), **others}
+    return type(f"treelax_{name}", (torch.autograd.Function,), methods)
+
+
+class _Unwrapped:
+    """A context whose saved tensors are not those of a transform that has ended."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.saved_tensors = internals.unwrap_dead(ctx.saved_tensors)
+        self.options = getattr(ctx, "options", None)
 
 
 def fold(tensor: Tensor, dim: int | None, size: int, batch: int = 0) -> Tensor:
@@ -138,74 +192,15 @@ def folded(call: Any, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) 
     return tuple(unfolded), dims
 
 
-def _differentiable(
-    name: str, plain: Callable[..., Any], backward: Any, setup_context: Any
-) -> Callable[..., Any]:
-    """``plain`` with a gradient."""
-
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        # with transforms in a compiled function, those outside have to see what they derive
-        with torch.set_grad_enabled(_are_functorch_transforms_active()):
-            output = plain(*inputs)
-        setup_context(ctx, inputs, output)
-        return output
-
-    function = type(
-        f"treelax_{name}",
-        (torch.autograd.Function,),
-        {"forward": staticmethod(forward), "backward": staticmethod(backward)},
-    )
-    # what its own `apply` comes down to where no transform of functorch is active
-    direct = super(torch.autograd.Function, function).apply  # type: ignore[misc]
-
-    def dispatched(*inputs: Any) -> Any:
-        # transforms in a compiled function are active, but the dispatcher has dealt with them
-        with enable_single_level_autograd_function():
-            return direct(*inputs)
-
-    apply = direct if plain is _functions[name] else dispatched
-
-    def autograd(*inputs: Any) -> Any:
-        if forward_ad._current_level >= 0:
-            refuse_forward_mode(name, inputs)
-        if torch.is_grad_enabled() and any(
-            isinstance(x, Tensor) and x.requires_grad for x in inputs
-        ):
-            return apply(*inputs)
-        return plain(*inputs)
-
-    return autograd
-
-
-def unwatched(tensor: Tensor) -> bool:
-    """Whether the dispatcher would do no more than call the operation: an ordinary tensor, and nobody
-    who compiles, traces, transforms or profiles what is called."""
-    return ordinary(tensor) and not _len_torch_function_stack() and not _profiler_enabled()
-
-
-def ordinary(tensor: Tensor) -> bool:
-    """Whether a tensor has numbers that a kernel may read, and nobody compiles, traces or transforms
-    what is called."""
-    return (
-        not torch.compiler.is_compiling()
-        and type(tensor) in (Tensor, torch.nn.Parameter)
-        and not is_functorch_wrapped_tensor(tensor)  # even after the end of a transform
-        and not is_legacy_batchedtensor(tensor)  # of `is_grads_batched`
-        and not _are_functorch_transforms_active()
-        and not _len_torch_dispatch_stack()
-        and _get_tracing_state() is None
-    )
-
-
 def derivable(tensor: Tensor) -> bool:
     """Whether a gradient with respect to a tensor may be asked for."""
     # a tensor that is mapped does not tell what it is made of
-    return torch.is_grad_enabled() and (tensor.requires_grad or _are_functorch_transforms_active())
+    return torch.is_grad_enabled() and (tensor.requires_grad or transforms_active())
 
 
 def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
-    """Raise if an input carries a tangent; it would be dropped without a word."""
-    if _are_functorch_transforms_active() or any(
+    """Raise if an input carries a tangent, which would be dropped silently."""
+    if transforms_active() or any(
         isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in inputs
     ):
         raise ForwardModeError(
@@ -218,16 +213,15 @@ def no_context(ctx: Any, inputs: Any, output: Any) -> None:
     """Nothing to keep for the backward pass."""
 
 
-def needs_saved(name: str, save: bool) -> None:
-    """Raise if an operation was told to keep nothing although a gradient will be asked for."""
-    if not save:
-        raise InputError(
-            f"treelax::{name} received save=False with scores that require a gradient; expected "
-            "save=True. Call treelax.ops, which chooses."
-        )
+def unsaved(name: str) -> InputError:
+    """The error for an operation that saves nothing although a gradient will be asked for."""
+    return InputError(
+        f"treelax::{name} received save=False with scores that require a gradient; expected "
+        "save=True. Call treelax.ops, which chooses."
+    )
 
 
-def no_second_derivative(name: str, vmap: Any = None) -> Callable[..., Any]:
+def no_second_derivative(name: str, vmap: Any = None, plan: Any = None) -> Callable[..., Any]:
     """Make the derivative of ``name``, itself a gradient, raise. Returns it as `gradient` does."""
 
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
@@ -236,7 +230,7 @@ def no_second_derivative(name: str, vmap: Any = None) -> Callable[..., Any]:
             "only. Detach the gradient, or drop create_graph=True."
         )
 
-    return gradient(name, backward, no_context, vmap)
+    return gradient(name, backward, no_context, vmap, plan)
 
 
 def unchanged(

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from treelax.ops import nvrtc
-from treelax.ops.library import ordinary, unchanged
+from treelax.ops.internals import can_bypass_dispatcher
+from treelax.ops.library import unchanged
 
 KERNELS = ("lstm", "lstm_backward")
 MOST = 128  # numbers in a state
@@ -32,7 +33,7 @@ def fits(lstm: nn.LSTM, vectors: Tensor) -> bool:
         and size <= MOST
         and vectors.dtype == torch.float32
         and vectors.numel() > 0
-        and ordinary(vectors)
+        and can_bypass_dispatcher(vectors, recorded=True)
         and all(w.dtype == torch.float32 and w.device == vectors.device for w in weights(lstm))
         and not (lstm._forward_pre_hooks or lstm._forward_hooks)
         and not (lstm._backward_pre_hooks or lstm._backward_hooks)

@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,14 +47,6 @@ LONG = 10**8
 SMALLEST_BLOCK = 128 * 1024
 
 Kernel = Callable[..., int]
-
-
-class Plan(NamedTuple):
-    """What a call of `soft_tree` needs that depends on the shape of its scores only."""
-
-    forward: Kernel
-    backward: Kernel
-    saved: int  # entries of what is kept for the backward pass
 
 
 def block_size(size: int) -> int:
@@ -184,7 +176,7 @@ def _lanes(dtype: torch.dtype, narrow: bool) -> int:
 
 
 def forget() -> None:
-    """Open the library anew when it is next used, for tests that set ``TREELAX_NATIVE``."""
+    """Open the library again when it is next used, for tests that set ``TREELAX_NATIVE``."""
     for cache in caches:
         cache.cache_clear()
 
@@ -211,6 +203,7 @@ def call(
     lengths: Tensor,
     size: int,
     *values: Any,
+    rooted: bool = True,
     lone: bool = False,
     times: int = 1,
 ) -> None:
@@ -234,7 +227,7 @@ def call(
         status = _interruptible(kernel, *values, threads)
     _last.status = status | (_last.status if lone else 0)
     if status:
-        look_at(status, lengths, size, rooted=not operation.startswith("cky"))
+        raise_for_status(status, lengths, size, rooted)
 
 
 def _interruptible(kernel: Kernel, *values: Any) -> int:
@@ -275,11 +268,10 @@ def stoppable(stop: ctypes.c_int) -> Iterator[None]:
         del _last.stop
 
 
-def suspicious() -> bool:
-    """Did this thread's last call meet a score that is no number, or a sentence without a tree?
+def last_call_flagged() -> bool:
+    """Whether this thread's last call met a NaN or infinite score, or a sentence without a tree.
 
-    The kernel sees every score anyway, so that nobody else need look; such a sentence has a value of
-    NaN or far below any tree.
+    The kernel sees every score anyway; such a sentence has a value of NaN or far below any tree.
     """
     return bool(_last.status)
 
@@ -289,8 +281,8 @@ def aligned(saved: Tensor) -> Tensor:
     return saved.clone() if saved.data_ptr() % ALIGNMENT else saved
 
 
-def look_at(status: int, lengths: Tensor, size: int, rooted: bool) -> None:
-    """Raise for what leaves nothing computed."""
+def raise_for_status(status: int, lengths: Tensor, size: int, rooted: bool) -> None:
+    """Raise where a kernel computed nothing."""
     if status & OUT_OF_MEMORY:
         raise ChartMemoryError(NO_MEMORY)
     if status & BAD_LENGTH:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from treelax.ops.native import LONG, Plan, aligned, build_for, call, kernel_of, lanes, pool
+from treelax.ops.backend import Algorithm
+from treelax.ops.library import unchanged
+from treelax.ops.native import (
+    LONG,
+    aligned,
+    build_for,
+    call,
+    kernel_of,
+    lanes,
+    pool,
+    raise_for_status,
+)
 
 # arguments of the entry points: pointers and integers
 SOFT_TREE, BACKWARD = "ppiiiipppip", "ppppiiiipip"
@@ -23,8 +35,15 @@ class NativeProgram:
     """
 
     def __init__(
-        self, prefix: str, planes: int, largest: int = sys.maxsize, logarithms: bool = False
+        self,
+        algorithm: Algorithm,
+        prefix: str,
+        planes: int,
+        largest: int = sys.maxsize,
+        logarithms: bool = False,
     ) -> None:
+        self.algorithm = algorithm
+        self.prefix = prefix
         self.planes = planes
         self.largest = largest
         self.logarithms = logarithms
@@ -37,17 +56,6 @@ class NativeProgram:
         """Flat: planes of vectors for each group of sentences, then planes for each long sentence."""
         total = self.planes * self.in_lanes(batch, size, dtype)
         return (total + self.planes * batch * size * size if size > self.largest else total,)
-
-    def plan(self, dtype: torch.dtype, batch: int, size: int) -> Plan | None:
-        """For `treelax.ops.direct`; None where there is room for long sentences, or much to do."""
-        if size > self.largest or batch * size**3 * (10 if self.logarithms else 1) >= LONG:
-            return None
-        build = build_for(dtype, batch)
-        return Plan(
-            kernel_of(self.soft_tree_name, dtype, build, SOFT_TREE),
-            kernel_of(self.backward_name, dtype, build, BACKWARD),
-            self.saved_shape(batch, size, dtype)[0],
-        )
 
     def in_lanes(self, batch: int, size: int, dtype: torch.dtype) -> int:
         """Entries of a plane of all groups."""
@@ -67,14 +75,24 @@ class NativeProgram:
     ) -> None:
         """Call an entry point, for long sentences once more; ``saved`` is the place of that pointer."""
         times = max(10, samples * size) if self.logarithms else samples
-        call(operation, arguments, dtype, lengths, size, *values, times=times)
+        rooted = self.algorithm.rooted
+        call(operation, arguments, dtype, lengths, size, *values, rooted=rooted, times=times)
         if size <= self.largest:
             return
-        own = list(values)
-        if saved >= 0 and own[saved] is not None:
-            skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype)
-            own[saved] += skipped * dtype.itemsize
-        call(operation, arguments, dtype, lengths, size, *own, lone=True, times=times)
+        if saved >= 0 and values[saved] is not None:
+            skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype) * dtype.itemsize
+            values = (*values[:saved], values[saved] + skipped, *values[saved + 1 :])
+        call(
+            operation,
+            arguments,
+            dtype,
+            lengths,
+            size,
+            *values,
+            rooted=rooted,
+            lone=True,
+            times=times,
+        )
 
     def soft_tree(
         self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
@@ -112,6 +130,57 @@ class NativeProgram:
             saved=2,
         )
         return grad_scores
+
+    def planned(
+        self, dtype: torch.dtype, batch: int, size: int, settings: Any, save: bool
+    ) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
+        """`soft_tree` and its gradient with the arguments of `treelax.ops.function`, for scores of one
+        shape; none where there is room for long sentences, or much to do."""
+        if size > self.largest or batch * size**3 * (10 if self.logarithms else 1) >= LONG:
+            return None, None
+        build = build_for(dtype, batch)
+        forward = kernel_of(self.soft_tree_name, dtype, build, SOFT_TREE)
+        backward = kernel_of(self.backward_name, dtype, build, BACKWARD)
+        (entries,) = shape = self.saved_shape(batch, size, dtype)
+        options = batch, size, settings.relaxation == "entropy", settings.single_root
+        rooted, threads = self.algorithm.rooted, torch.get_num_threads
+
+        def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Any, ...]:
+            tree, value = torch.empty_like(scores), scores.new_empty(batch)
+            saved = pool.empty(entries, dtype) if save else None
+            status = forward(
+                *(scores.data_ptr(), lengths.data_ptr(), *options, tree.data_ptr()),
+                *(value.data_ptr(), saved.data_ptr() if saved is not None else None),
+                *(threads(), None),
+            )
+            if status:
+                raise_for_status(status, lengths, size, rooted)
+                if settings.validate:
+                    self.algorithm.raise_cause(scores, lengths, value)
+            return tree, value, saved
+
+        def soft_tree_backward(
+            grad_tree: Tensor,
+            grad_value: Tensor | None,
+            scores: Tensor,
+            saved: Tensor,
+            lengths: Tensor,
+            *others: Any,
+        ) -> Tensor:
+            grad_tree = grad_tree.contiguous()
+            lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
+            saved = aligned(unchanged("the chart", saved, shape, grad_tree))
+            grad_value = None if grad_value is None else grad_value.contiguous()
+            grad = torch.empty_like(grad_tree)
+            status = backward(
+                *(grad_tree.data_ptr(), None if grad_value is None else grad_value.data_ptr()),
+                *(saved.data_ptr(), lengths.data_ptr(), *options, grad.data_ptr(), threads(), None),
+            )
+            if status:
+                raise_for_status(status, lengths, size, rooted)
+            return grad
+
+        return soft_tree, soft_tree_backward
 
     def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
         batch, size, _ = scores.shape

@@ -93,6 +93,12 @@ class Module:
             checked(cuda.cuFuncSetAttribute(kernel, *most), "asking for shared memory")
 
 
+def current_stream(device: int) -> int:
+    """The current stream's handle; torch's private name for it makes no object."""
+    stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return int(stream(device) if stream else torch.cuda.current_stream(device).cuda_stream)
+
+
 class Launch:
     """A kernel of a module with everything but its argument, a struct."""
 
@@ -104,12 +110,12 @@ class Launch:
 
     def __call__(self, device: int, arguments: bytes) -> None:
         """Launch on the current stream of the device for which the module was made."""
-        if device != torch._C._cuda_getDevice():
+        if device != getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)():
             with torch.cuda.device(device):
                 return self(device, arguments)
         given = ctypes.create_string_buffer(arguments)
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(given))
-        stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(device))
+        stream = ctypes.c_void_p(current_stream(device))
         status = self.call(stream, pointers, None)
         if status == NO_CONTEXT:  # a thread in which torch has not called CUDA yet
             driver().cuCtxSetCurrent(self.context)

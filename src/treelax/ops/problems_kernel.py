@@ -1,4 +1,4 @@
-"""The kernel that looks for what is wrong with a batch; see `treelax.ops.problems`."""
+"""The kernel that finds what is wrong with a batch; see `treelax.ops.problems`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm
+from treelax.ops.backend import NO_TREE, Algorithm
 from treelax.ops.chart.triton import launch_device
 
 LOWEST = tl.constexpr(NO_TREE)
@@ -14,8 +14,8 @@ NOWHERE = tl.constexpr(2**30)
 
 
 @triton.jit
-def look_kernel(
-    scores, lengths, value, word, size, ROOTED: tl.constexpr, INDEX: tl.constexpr, BLOCK: tl.constexpr
+def validation_kernel(
+    scores, lengths, value, slot, size, ROOTED: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """One program a sentence."""
     b = tl.program_id(0).to(tl.int64)
@@ -43,19 +43,18 @@ def look_kernel(
         tl.where(length != n, clipped, x) & 0x3FFF,
         tl.where(length != n, clipped >> 14, y) & 0x3FFF,
     )
-    number = kind | INDEX << 3 | tl.minimum(size, 0x1FFF) << 5
-    tl.store(word, number | tl.minimum(b, 0x3FFFF) << 18 | x << 36 | y << 50, mask=kind > 0)
+    number = kind | tl.minimum(size, 0x7FFF) << 3
+    tl.store(slot, number | tl.minimum(b, 0x3FFFF) << 18 | x << 36 | y << 50, mask=kind > 0)
 
 
 def launch(
-    algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor, word: Tensor
+    algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor, slot: Tensor
 ) -> None:
-    """Look at scores and lengths in canonical form and the values of their charts."""
+    """Check scores and lengths in canonical form and the values of their charts."""
     batch, size, _ = scores.shape
     block = 1024 if size <= 64 else 4096
-    index = list(ALGORITHMS).index(algorithm.name)
     with launch_device(scores):
-        look_kernel[(batch,)](
-            scores, lengths, value, word, size,
-            ROOTED=int(algorithm.rooted), INDEX=index, BLOCK=block, num_warps=4,
+        validation_kernel[(batch,)](
+            scores, lengths, value, slot, size,
+            ROOTED=int(algorithm.rooted), BLOCK=block, num_warps=4,
         )  # fmt: skip

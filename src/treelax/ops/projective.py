@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from treelax.ops import operations
-from treelax.ops.backend import EISNER, Relaxation
+from treelax.ops.backend import Relaxation
+from treelax.ops.call import make_call
+from treelax.ops.eisner import ALGORITHM
 from treelax.ops.problems import Validate
 
 
@@ -53,9 +54,10 @@ def best_tree(
     Reference:
         Eisner (1996), Three new probabilistic models for dependency parsing, COLING.
     """
-    return operations.best(
-        EISNER, scores, lengths, single_root=single_root, validate=validate, backend=backend
+    call = make_call(
+        ALGORITHM, scores, lengths, single_root=single_root, validate=validate, backend=backend
     )
+    return call.best()
 
 
 def soft_tree(
@@ -106,17 +108,15 @@ def soft_tree(
         Corro & Titov (2019), Learning Latent Trees with Stochastic Perturbations and Differentiable
         Dynamic Programming, ACL, section 4.
     """
-    form, tree, _ = operations.soft(
-        EISNER,
-        scores,
-        lengths,
+    call = make_call(
+        *(ALGORITHM, scores, lengths),
         relaxation=relaxation,
         temperature=temperature,
         single_root=single_root,
         validate=validate,
         backend=backend,
     )
-    return form.restore(tree)
+    return call.soft()[0]
 
 
 def log_partition(
@@ -145,9 +145,10 @@ def log_partition(
         >>> log_partition(torch.zeros(5, 5)).exp().round()  # trees over four words
         tensor(55.)
     """
-    return operations.log_sum(
-        EISNER, scores, lengths, single_root=single_root, validate=validate, backend=backend
+    call = make_call(
+        ALGORITHM, scores, lengths, single_root=single_root, validate=validate, backend=backend
     )
+    return call.log_partition()
 
 
 def sample_tree(
@@ -184,13 +185,7 @@ def sample_tree(
         >>> trees.shape, trees.sum(-2)[:, 1:].unique().tolist()
         (torch.Size([1000, 3, 3]), [1.0])
     """
-    return operations.sample(
-        EISNER,
-        scores,
-        lengths,
-        sample_shape=sample_shape,
-        generator=generator,
-        single_root=single_root,
-        validate=validate,
-        backend=backend,
+    call = make_call(
+        ALGORITHM, scores, lengths, single_root=single_root, validate=validate, backend=backend
     )
+    return call.sample(sample_shape, generator)

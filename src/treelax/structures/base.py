@@ -9,9 +9,8 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.interface import BY_NAME, Options, StructureInterface
-from treelax.ops import operations
 from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
-from treelax.ops.canonical import value_type
+from treelax.ops.call import make_call
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.function import sparsemap
 from treelax.ops.sparsemap.result import SparseMap
@@ -49,11 +48,7 @@ class Structure(StructureInterface):
         )
 
     def top_k(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        k: int = 1,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, k: int = 1, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """The ``k`` best structures ``(k, ...)``, all different, and their scores ``(k, ...)``.
 
@@ -109,8 +104,8 @@ class Structure(StructureInterface):
             Niculae, Martins, Blondel & Cardie (2018), SparseMAP: Differentiable Sparse Structured
             Inference, ICML.
         """
-        if start is not None and options.get("validate", True):
-            sparse.check_member(self, start, scores, lengths)
+        if start is not None:
+            sparse.check_member(self, start, scores, lengths, options.get("validate", True))
         return sparse.by_argmax(self, scores, lengths, start, max_iterations, **options)
 
 
@@ -126,38 +121,29 @@ class TreeStructure(Structure):
         return BY_NAME["heads"]() if self.rooted else None
 
     def argmax(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """The tree of the highest score, 0/1, without a gradient."""
-        return operations.best(
-            self.algorithm, scores, lengths, single_root=self.single_root, **options
-        )
+        single = self.single_root
+        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        return call.best()
 
     def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """Log of the summed weight of all trees, ``(...)``."""
-        return operations.log_sum(
-            self.algorithm, scores, lengths, single_root=self.single_root, **options
-        )
+        single = self.single_root
+        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        return call.log_partition()
 
     def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part, and the log-partition."""
-        form, tree, value = operations.soft(
-            self.algorithm, scores, lengths, single_root=self.single_root, **options
-        )
-        return form.restore(tree), form.restore(value, value_type(scores))
+        single = self.single_root
+        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        tree, value = call.soft()
+        return tree, call.restore_value(value)
 
     def sample(
         self,
@@ -169,15 +155,9 @@ class TreeStructure(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """Exact samples, without a gradient."""
-        return operations.sample(
-            self.algorithm,
-            scores,
-            lengths,
-            sample_shape=sample_shape,
-            generator=generator,
-            single_root=self.single_root,
-            **options,
-        )
+        single = self.single_root
+        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        return call.sample(sample_shape, generator)
 
     def relaxed(
         self,
@@ -191,16 +171,14 @@ class TreeStructure(Structure):
         """A tree with fractional parts and a gradient; see `treelax.ops.soft_tree`."""
         if relaxation in RELAXATIONS:  # others are mistyped
             self.check_relaxation(relaxation)
-        form, tree, _ = operations.soft(
-            self.algorithm,
-            scores,
-            lengths,
+        call = make_call(
+            *(self.algorithm, scores, lengths),
             relaxation=relaxation,
             temperature=temperature,
             single_root=self.single_root,
             **options,
         )
-        return form.restore(tree)
+        return call.soft()[0]
 
     def sparsemap(
         self,
@@ -212,17 +190,11 @@ class TreeStructure(Structure):
         **options: Unpack[Options],
     ) -> SparseMap:
         """The point nearest to the scores among all mixtures of trees; see `Structure.sparsemap`."""
-        if start is not None and options.get("validate", True):
-            sparse.check_member(self, start, scores, lengths)
-        return sparsemap(
-            self.algorithm,
-            scores,
-            lengths,
-            start=start,
-            max_iterations=max_iterations,
-            single_root=self.single_root,
-            **options,
-        )
+        single = self.single_root
+        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        if start is not None:
+            sparse.check_member(self, start, scores, lengths, options.get("validate", True))
+        return sparsemap(call, start, max_iterations)
 
     def enumerate(self, n: int) -> Tensor:
         """All trees over ``n`` words, by trying every head of every word."""

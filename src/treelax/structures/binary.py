@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from treelax.brackets import spans_beside
-from treelax.ops.backend import CKY, Algorithm
+from treelax.ops.backend import Algorithm
+from treelax.ops.cky import ALGORITHM
 from treelax.structures.base import TreeStructure
 from treelax.structures.search import check_count
 
@@ -36,8 +37,8 @@ class Binary(TreeStructure):
     """
 
     name: ClassVar[str] = "binary"
-    part: ClassVar[str] = "span"
-    algorithm: ClassVar[Algorithm] = CKY
+    part: ClassVar[str] = ALGORITHM.part
+    algorithm: ClassVar[Algorithm] = ALGORITHM
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether 2n-1 spans of the sentence do not cross: then they are a binary tree."""

@@ -12,9 +12,9 @@ from torch import Tensor
 from treelax.interface import Options
 from treelax.ops import select_heads
 from treelax.ops.backend import LIMIT, Relaxation
-from treelax.ops.canonical import canonical, precise, value_type
+from treelax.ops.call import draw_uniforms, make_call, precise
 from treelax.ops.checks import arc_mask, sample_size
-from treelax.ops.operations import draw_uniforms
+from treelax.ops.heads import ALGORITHM
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
 from treelax.structures.base import Structure
@@ -46,37 +46,28 @@ class Heads(Structure):
         return self
 
     def argmax(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """The best head of every word."""
         return select_heads(scores, lengths, hard=True, validate=options.get("validate", True))
 
     def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """The sum over words of the logsumexp over their heads."""
         if validate := options.get("validate", True):
             select_heads(scores.detach(), lengths, hard=True, validate=validate)
-        form = canonical(scores, lengths)
-        arcs = arc_mask(form.lengths, form.scores.shape[-1])
+        call = make_call(ALGORITHM, scores, lengths)
+        arcs = arc_mask(call.lengths, call.scores.shape[-1])
         words = arcs.any(-2)
-        s = form.scores.clamp(-LIMIT, LIMIT)
-        s = s.masked_fill(~arcs | (form.scores == float("-inf")), float("-inf"))
+        s = call.scores.clamp(-LIMIT, LIMIT)
+        s = s.masked_fill(~arcs | (call.scores == float("-inf")), float("-inf"))
         # columns of the root and the padding have no heads: 0 keeps NaN out of their gradient
         s = s.masked_fill(~words[:, None], 0)
-        return form.restore(s.logsumexp(-2).where(words, 0).sum(-1), value_type(scores))
+        return call.restore_value(s.logsumexp(-2).where(words, 0).sum(-1))
 
     def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """The softmax over the heads of every word."""
         return (

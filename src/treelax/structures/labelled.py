@@ -12,9 +12,8 @@ from torch.nn import functional as F
 from treelax.errors import InputError
 from treelax.interface import Options, StructureInterface
 from treelax.ops.backend import LIMIT, Relaxation
-from treelax.ops.canonical import precise
+from treelax.ops.call import draw_uniforms, precise
 from treelax.ops.checks import check_lengths, check_scores
-from treelax.ops.operations import draw_uniforms
 from treelax.structures.base import Structure
 
 
@@ -60,10 +59,7 @@ class Labelled(Structure):
         return self.structure.relaxations
 
     def argmax(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """The best structure with the best label of each part."""
         check_scores(scores, self.rooted, labelled=True)
@@ -73,20 +69,14 @@ class Labelled(Structure):
         return torch.zeros_like(scores).scatter(-1, label[..., None], tree[..., None])
 
     def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """Log of the summed weight of all labelled structures."""
         check_scores(scores, self.rooted, labelled=True)
         return self.structure.log_partition(self._summed(scores, lengths)[0], lengths, **options)
 
     def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part with each label."""
         check_scores(scores, self.rooted, labelled=True)

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from treelax.ops.backend import MATRIX_TREE, Algorithm, Relaxation
+from treelax.ops.backend import Algorithm, Relaxation
+from treelax.ops.matrix_tree import ALGORITHM
 from treelax.structures.base import TreeStructure
 from treelax.trees import one_head_each, reaches_root
 
@@ -39,7 +40,7 @@ class NonProjective(TreeStructure):
     name: ClassVar[str] = "nonprojective"
     #: There is no dynamic program whose choices could be relaxed one by one.
     relaxations: ClassVar[tuple[Relaxation, ...]] = ("entropy",)
-    algorithm: ClassVar[Algorithm] = MATRIX_TREE
+    algorithm: ClassVar[Algorithm] = ALGORITHM
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has one head and there is no cycle."""

@@ -9,7 +9,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.ops.backend import EISNER, Algorithm
+from treelax.ops.backend import Algorithm
+from treelax.ops.eisner import ALGORITHM
 from treelax.ops.problems import Validate
 from treelax.structures.base import TreeStructure
 from treelax.trees import crosses_nothing, one_head_each, reaches_root
@@ -34,7 +35,7 @@ class Projective(TreeStructure):
 
     single_root: bool = False
     name: ClassVar[str] = "projective"
-    algorithm: ClassVar[Algorithm] = EISNER
+    algorithm: ClassVar[Algorithm] = ALGORITHM
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has one head, no arcs cross and there is no cycle."""

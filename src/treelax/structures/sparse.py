@@ -10,10 +10,11 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.interface import BY_NAME, StructureInterface, StructureName
 from treelax.ops import checks, select_heads
-from treelax.ops.canonical import canonical
+from treelax.ops.call import make_call
+from treelax.ops.heads import ALGORITHM as HEADS
+from treelax.ops.internals import never_compiled
 from treelax.ops.library import derivable, fake, no_context, operation
 from treelax.ops.library import gradient as with_gradient
-from treelax.ops.operations import chosen
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
@@ -41,10 +42,9 @@ def by_argmax(
     flat = scores.reshape(batch.numel(), *event)
     fixed = flat.detach()
     if start is not None:
-        check_start(start, scores)
         start = start.detach().reshape(flat.shape)
     start = chosen_start(fixed, best.reshape(flat.shape), start)
-    how = max_iterations, derivable(scores), chosen(options.get("backend"))
+    how = max_iterations, derivable(scores), options.get("backend") or ""
     inner = getattr(structure, "structure", None)
     # an operation of torch takes no objects, so it finds the structure again by its name
     if inner is not None and type(inner) in [BY_NAME[name] for name in get_args(StructureName)]:
@@ -56,7 +56,7 @@ def by_argmax(
 
 
 # the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
-@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
+@never_compiled
 def _solve(
     structure: StructureInterface,
     scores: Tensor,
@@ -135,11 +135,16 @@ call_labelled = with_gradient("sparsemap_labelled", lambda ctx, *grads: (None,) 
 
 
 def check_member(
-    structure: StructureInterface, start: Tensor, scores: Tensor, lengths: Tensor | None
+    structure: StructureInterface,
+    start: Tensor,
+    scores: Tensor,
+    lengths: Tensor | None,
+    validate: Validate,
 ) -> None:
-    """Raise unless ``start`` holds structures over their sentences, as far as values may be read."""
+    """Raise unless ``start`` fits the scores and holds structures over their sentences, as far as values
+    are to be read and may be."""
     check_start(start, scores)
-    if not checks.readable(start):
+    if not validate or not checks.readable(start):
         return
     batch = start.shape[: start.dim() - structure.event_dim]
     if lengths is None:
@@ -168,11 +173,11 @@ def by_word(
         check_start(start, scores)
     if validate:
         select_heads(scores.detach(), lengths, hard=True, validate=validate)
-    form = canonical(scores, lengths)
-    tree, gap = columns.project(form.scores, form.lengths)
+    call = make_call(HEADS, scores, lengths)
+    tree, gap = columns.project(call.scores, call.lengths)
 
     def mixture() -> tuple[Tensor, Tensor]:
-        indices, weights = columns.mixture(tree.detach(), form.lengths)
-        return indices.reshape(form.batch_shape + indices.shape[1:]), form.restore(weights)
+        indices, weights = columns.mixture(tree.detach(), call.lengths)
+        return indices.reshape(call.batch_shape + indices.shape[1:]), call.restore(weights)
 
-    return SparseMap(form.restore(tree), form.restore(gap), mixture)
+    return SparseMap(call.restore(tree), call.restore(gap), mixture)

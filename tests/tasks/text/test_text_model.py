@@ -17,7 +17,8 @@ from treelax.apps.tasks.text.model import ClassModel, PairModel, TagModel
 from treelax.apps.tasks.text.presets import preset
 from treelax.nn.layout import PADDED, Packed
 from treelax.noise import perturbation
-from treelax.ops import best_tree, operations, select_heads, soft_tree
+from treelax.ops import best_tree, select_heads, soft_tree
+from treelax.structures import base as trees_module
 from treelax.structures import heads as heads_module
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
 
@@ -225,8 +226,8 @@ def test_gradients_of_a_whole_model(trees):
 def test_trees_are_float32_in_half_precision(trees, mode, monkeypatch):
     """Under autocast the scores are made in bfloat16; noise and trees are not."""
     seen = []
-    module = operations if trees == "latent" else heads_module
-    for name in ("soft", "best") if trees == "latent" else ("select_heads",):
+    module = trees_module if trees == "latent" else heads_module
+    for name in ("make_call",) if trees == "latent" else ("select_heads",):
         operation = getattr(module, name)
 
         def spy(*args, operation=operation, **options):

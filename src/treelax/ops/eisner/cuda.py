@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from treelax.ops import nvrtc, problems
-from treelax.ops.backend import EISNER
-from treelax.ops.eisner import triton
+from treelax.ops.eisner import ALGORITHM, triton
 from treelax.ops.eisner.triton import best_tree, log_partition, sample_tree
 
 __all__ = [
@@ -132,18 +131,18 @@ def soft_tree(
     save: bool,
     validate: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Inside and outside sweep in one launch, which also looks at the scores for `validate`."""
+    """Inside and outside sweep in one launch, which also checks the scores if ``validate``."""
     batch, size, _ = scores.shape
     device = scores.get_device()
     own = plan(device, scores.dtype, relaxation, batch, size)
     if own is None:
         found = triton.soft_tree(scores, lengths, relaxation, single_root, save)
         if validate:
-            problems.look(EISNER, scores, lengths, found[1])
+            problems.launch_validation(ALGORITHM, scores, lengths, found[1])
         return found
     saved = scores.new_empty(own.saved)
     tree, value = torch.empty_like(scores), scores.new_empty(batch)
-    problem = problems.word(scores.device) if validate else None
+    problem = problems.error_slot(ALGORITHM, scores.device) if validate else None
     tensors = (scores, None, None, lengths, saved, None, tree, value, problem)
     own.forward(device, packed(tensors, batch, size, single_root, save))
     return tree, value, saved if save else scores.new_empty(0)

@@ -119,7 +119,7 @@ struct Slope {
   }
 };
 
-// What is wrong with a sentence, in one number; problems.py has its fields, for which INDEX is 0.
+// What is wrong with a sentence, in one number; problems.py has its fields.
 DEVICE void tell(const Args &a, const real *scores, long long b, int n) {
   long long length = a.lengths[b], kind = 4, x = 0, y = n, size = a.size;
   for (int at = 0; at < size * size && kind == 4 && length == n; at++) {
@@ -135,7 +135,7 @@ DEVICE void tell(const Args &a, const real *scores, long long b, int n) {
   }
   if (kind == 4 && x > 0x3fff) x = 0x3fff;
   b = b < 0x3ffff ? b : 0x3ffff;
-  *a.problem = (unsigned long long)(kind | size << 5 | b << 18 | x << 36 | y << 50);
+  *a.problem = (unsigned long long)(kind | size << 3 | b << 18 | x << 36 | y << 50);
 }
 
 #if CLUSTER_BLOCKS

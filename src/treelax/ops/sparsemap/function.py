@@ -13,9 +13,9 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops import dispatch
-from treelax.ops.backend import ALGORITHMS, Algorithm
-from treelax.ops.canonical import canonical
-from treelax.ops.function import call_best_tree, no_words
+from treelax.ops.backend import Algorithm
+from treelax.ops.call import Call
+from treelax.ops.function import SETTINGS, Settings, call_best_tree
 from treelax.ops.library import (
     derivable,
     fake,
@@ -25,8 +25,7 @@ from treelax.ops.library import (
     operation,
     unchanged,
 )
-from treelax.ops.operations import chosen
-from treelax.ops.problems import Validate, settle
+from treelax.ops.problems import wait_unless_compiled
 from treelax.ops.sparsemap import face, plain
 from treelax.ops.sparsemap.plain import Oracle, Solution
 from treelax.ops.sparsemap.result import SparseMap
@@ -59,60 +58,50 @@ def check_start(start: Any, scores: Tensor) -> None:
         )
 
 
-def most_parts(algorithm: Algorithm, size: int) -> int:
-    """Parts of a tree over all the words that there is room for."""
-    return size - 1 if algorithm.rooted else max(2 * size - 1, 0)
-
-
 # ── sparsemap ────────────────────────────────────────────────────────────────────────────────────
 
 
 @operation(
-    "sparsemap(Tensor scores, Tensor lengths, Tensor start, str algorithm, bool single_root,"
-    " int? max_iterations, bool gradient, str backend)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+    f"sparsemap(Tensor scores, Tensor lengths, Tensor start, {SETTINGS},"
+    " int? max_iterations, bool gradient) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 def _sparsemap(
-    scores: Tensor,
-    lengths: Tensor,
-    start: Tensor,
-    algorithm: str,
-    single_root: bool,
-    max_iterations: int | None,
-    gradient: bool,
-    backend: str,
+    scores: Tensor, lengths: Tensor, start: Tensor, *others: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The solution from a tree to start from; scores and lengths have been checked.
 
     For a ``gradient`` it has all the trees that span its face.
     """
-    kind = ALGORITHMS[algorithm]
-    name = dispatch.choose(backend, scores.device.type).replace("cuda", "triton")
-    parts = kind.parts(lengths, scores.shape[-1])
-    ready = plain.prepared(scores, parts, kind.rooted)
+    *given, max_iterations, gradient = others
+    settings = Settings(*given)
+    single_root, device = settings.single_root, scores.device.type
+    algorithm, name, _ = dispatch.find(settings.algorithm, settings.backend, device)
+    name = name.replace("cuda", "triton")
+    parts = algorithm.parts(lengths, scores.shape[-1])
+    ready = plain.prepared(scores, parts, algorithm.rooted)
     lengths = lengths.contiguous()  # those of torch.vmap need not be
     size = scores.shape[-1]
-    best = oracle(kind, lengths, single_root, name)
-    if no_words(kind, scores):
-        found = _nothing(ready, most_parts(kind, size))
+    best = oracle(algorithm, lengths, single_root, name)
+    if algorithm.no_words(scores.shape):
+        solution = _nothing(ready, algorithm.most_parts(size))
     elif name in FAST:
         module = dispatch.load("sparsemap", name)
-        found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
+        solution = module.solve(ready, lengths, start, algorithm, single_root, max_iterations)
     else:
-        most, words = most_parts(kind, size), kind.room(size)
-        found = plain.solve(ready, start, best, most, words, max_iterations)
+        most, words = algorithm.most_parts(size), algorithm.room(size)
+        solution = plain.solve(ready, start, best, most, words, max_iterations)
     if gradient:
-        found = face.spanned(ready, found, best)
-    return tuple(plain.spoiled(found, scores, parts))  # type: ignore[return-value]
+        solution = face.spanned(ready, solution, best)
+    return tuple(plain.spoiled(solution, scores, parts))  # type: ignore[return-value]
 
 
 def oracle(algorithm: Algorithm, lengths: Tensor, single_root: bool, backend: str) -> Oracle:
     """The best trees by a backend."""
     module = dispatch.load(algorithm.name, backend)
 
-    def best(own: Tensor, sentences: Tensor | None) -> Tensor:
+    def best(scores: Tensor, sentences: Tensor | None) -> Tensor:
         words = lengths if sentences is None else lengths[sentences]
-        tree: Tensor = module.best_tree(own.contiguous(), words, single_root)[0]
+        tree: Tensor = module.best_tree(scores.contiguous(), words, single_root)[0]
         return tree
 
     return best
@@ -138,13 +127,13 @@ def _(scores: Tensor, lengths: Tensor, start: Any, algorithm: str, *others: Any)
     return (
         scores.new_empty(scores.shape),
         scores.new_empty(batch, dtype=wide),
-        lengths.new_empty(batch, slots, most_parts(ALGORITHMS[algorithm], size)),
+        lengths.new_empty(batch, slots, dispatch.described(algorithm).most_parts(size)),
         scores.new_empty((batch, slots), dtype=wide),
         scores.new_empty((batch, slots, slots), dtype=wide),
     )
 
 
-call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 8, no_context)
+call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 10, no_context)
 
 
 # ── sparsemap_point ──────────────────────────────────────────────────────────────────────────────
@@ -225,11 +214,14 @@ def chosen_start(scores: Tensor, best: Tensor, start: Tensor | None) -> Tensor:
     return best.masked_fill(best.flatten(1).isnan().any(1).view(-1, *(1,) * (best.dim() - 1)), 0)
 
 
-def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype) -> SparseMap:
+def assembled(
+    scores: Tensor, solution: Solution, batch: torch.Size, dtype: torch.dtype
+) -> SparseMap:
     """The result in the caller's form, tied to the scores."""
-    tree = call_point(scores, found.tree, found.gap, found.indices, found.inverse)
+    tree = call_point(scores, solution.tree, solution.gap, solution.indices, solution.inverse)
     tree, gap, indices, weights = (
-        x.reshape(batch + x.shape[1:]) for x in (tree, found.gap, found.indices, found.weights)
+        x.reshape(batch + x.shape[1:])
+        for x in (tree, solution.gap, solution.indices, solution.weights)
     )
 
     def mixture() -> tuple[Tensor, Tensor]:
@@ -240,32 +232,18 @@ def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.d
     return SparseMap(tree.to(dtype), gap.to(dtype), mixture)
 
 
-def sparsemap(
-    algorithm: Algorithm,
-    scores: Tensor,
-    lengths: Tensor | None = None,
-    *,
-    start: Tensor | None = None,
-    max_iterations: int | None = None,
-    single_root: bool = False,
-    validate: Validate = True,
-    backend: str | None = None,
-) -> SparseMap:
-    """The point of the trees' polytope nearest to the scores, and the few trees that it mixes.
-
-    The arguments are those of `treelax.structures.Structure.sparsemap`.
-    """
+def sparsemap(call: Call, start: Tensor | None, max_iterations: int | None) -> SparseMap:
+    """The point of the trees' polytope nearest to the scores, and the few trees that it mixes; see
+    `treelax.structures.Structure.sparsemap`."""
     check_iterations(max_iterations)
-    form = canonical(scores, lengths, rooted=algorithm.rooted)
+    scores = call.scores.detach()
     if start is not None:
-        check_start(start, scores)
-        start = start.detach().reshape(form.scores.shape)
-    fixed, name = form.scores.detach(), chosen(backend)
-    best = call_best_tree(  # raises for what is wrong with the scores
-        fixed, form.lengths, algorithm.name, single_root, name, bool(validate)
-    )
-    settle(fixed, validate)
-    start = chosen_start(fixed, best, start)
-    options = algorithm.name, single_root, max_iterations, derivable(form.scores), name
-    found = call_sparsemap(fixed, form.lengths, start, *options)
-    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype)
+        start = start.detach().reshape(scores.shape)
+    # raises for what is wrong with the scores
+    best = call_best_tree(scores, call.lengths, *call.settings)
+    if call.validate == "now":
+        wait_unless_compiled(scores)
+    start = chosen_start(scores, best, start)
+    options = *call.settings, max_iterations, derivable(call.scores)
+    solution = call_sparsemap(scores, call.lengths, start, *options)
+    return assembled(call.scores, Solution(*solution), call.batch_shape, call.dtype)

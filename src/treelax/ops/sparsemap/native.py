@@ -7,12 +7,11 @@ import ctypes
 import torch
 from torch import Tensor
 
+from treelax.ops import dispatch
 from treelax.ops.backend import Algorithm
 from treelax.ops.native import call
 from treelax.ops.sparsemap.limits import most_trees
 from treelax.ops.sparsemap.plain import Solution
-
-PREFIXES = {"eisner": "", "cky": "cky_", "matrix_tree": "matrix_tree_"}
 
 
 def solve(
@@ -25,32 +24,34 @@ def solve(
 ) -> Solution:
     """The arguments are those of `treelax.ops.sparsemap.plain.solve`, scores ``(B, N, N)``."""
     batch, size, _ = scores.shape
+    rooted = algorithm.rooted
     scores, start = scores.contiguous(), start.to(torch.float64).contiguous()
     most = most_trees(size * size) if max_iterations is None else max_iterations
     tree, gap = torch.empty_like(scores), scores.new_empty(batch)
-    name = f"{PREFIXES[algorithm.name]}sparsemap"
-    found, slots = ctypes.c_void_p(), ctypes.c_int64()
+    name = f"{dispatch.load(algorithm.name, 'native').prefix}sparsemap"
+    handle, slots = ctypes.c_void_p(), ctypes.c_int64()
 
     def take(*places: int | None) -> None:
         """Have the supports written down, and freed."""
-        handle, found.value = found.value, None
-        call(f"{name}_take", "pipppip", torch.float64, lengths, size, handle, slots.value, *places)
+        supports, handle.value = handle.value, None
+        values = (supports, slots.value, *places)
+        call(f"{name}_take", "pipppip", torch.float64, lengths, size, *values, rooted=rooted)
 
     try:
         call(
             *(name, "pppiiiippppip", torch.float64, lengths, size),
             *(scores.data_ptr(), lengths.data_ptr(), start.data_ptr(), batch, size, single_root),
             *(most, tree.data_ptr(), gap.data_ptr()),
-            *(ctypes.addressof(found), ctypes.addressof(slots)),
+            *(ctypes.addressof(handle), ctypes.addressof(slots)),
             # flat scores: as many trees as parts, and for each a product with a matrix of that size
             times=max(1, size**3 // 10),
+            rooted=rooted,
         )
-        parts = size - 1 if algorithm.rooted else 2 * size - 1
-        indices = lengths.new_empty((batch, slots.value, parts))
+        indices = lengths.new_empty((batch, slots.value, algorithm.most_parts(size)))
         weights = scores.new_empty((batch, slots.value))
         inverse = scores.new_empty((batch, slots.value, slots.value))
         take(indices.data_ptr(), weights.data_ptr(), inverse.data_ptr())
     finally:
-        if found.value is not None:
+        if handle.value is not None:
             take(None, None, None)
     return Solution(tree, gap, indices, weights, inverse)

@@ -19,20 +19,21 @@ from treelax.ops.sparsemap import triton_kernels
 from treelax.ops.sparsemap.limits import most_trees, usual_room
 from treelax.ops.sparsemap.plain import Solution
 
-KINDS = {
-    "eisner": triton_kernels.PROJECTIVE.value,
-    "cky": triton_kernels.BINARY.value,
-    "matrix_tree": triton_kernels.NON_PROJECTIVE.value,
-}
-#: Of the kernel of non-projective trees: what it does beside the best tree wants few warps.
+#: The kernel of non-projective trees does more than the best tree, and needs few warps for it.
 TILES = Tiles(32, 8, 8)
+#: Planes of a chart, by the kind of algorithm.
+PLANES = {
+    triton_kernels.PROJECTIVE.value: eisner.planes("BEST"),
+    triton_kernels.BINARY.value: cky.planes("BEST"),
+    triton_kernels.NON_PROJECTIVE.value: 1,
+}
 
 
-def choose_tiles(algorithm: Algorithm, size: int) -> Tiles:
+def choose_tiles(kind: int, size: int) -> Tiles:
     """Those of the best tree in float64."""
-    if algorithm.name == "eisner":
+    if kind == triton_kernels.PROJECTIVE.value:
         return eisner.choose_tiles(size, eisner.FORWARD_TILES, torch.float64)
-    return cky.choose_tiles(size) if algorithm.name == "cky" else TILES
+    return cky.choose_tiles(size) if kind == triton_kernels.BINARY.value else TILES
 
 
 def solve(
@@ -56,9 +57,9 @@ def solve(
     room = usual_room(algorithm.room(size), size * size, most)
     while True:
         options = (algorithm, single_root, most, room, tiles)
-        found, full = launch(scores.contiguous(), lengths, start, *options)
+        solution, full = launch(scores.contiguous(), lengths, start, *options)
         if room >= limit or not checks.readable(full) or not bool(full.any()):
-            return found
+            return solution
         room = min(2 * room, limit)
 
 
@@ -78,7 +79,7 @@ def launch(
     point, rest, tree = (torch.empty_like(scores) for _ in range(3))
     value, gap = scores.new_empty(batch), scores.new_empty(batch)
     full = lengths.new_empty(batch, dtype=torch.int32)
-    row = size - 1 if algorithm.rooted else 2 * size - 1
+    row = algorithm.most_parts(size)
     trees = lengths.new_full((batch, room, row), size * size)
     parts = lengths.new_empty((batch, row))
     weights = scores.new_zeros((batch, room))
@@ -86,14 +87,10 @@ def launch(
     system = scores.new_empty((batch, room + 1, room + 1))
     inverse = scores.new_zeros((batch, room + 1, room + 1))
     vectors = scores.new_empty((batch, triton_kernels.VECTORS.value, room + 1))
-    planes = {
-        "eisner": eisner.planes("BEST"),
-        "cky": cky.planes("BEST"),
-        "matrix_tree": 1,
-    }[algorithm.name]
-    chart = scores.new_empty((batch, planes, size, size))
+    kind = algorithm.kind
+    chart = scores.new_empty((batch, PLANES[kind], size, size))
     whole = gains = None
-    if algorithm.name == "matrix_tree":
+    if kind == triton_kernels.NON_PROJECTIVE.value:
         rounds = triton_discrete.ROUND_VECTORS.value * (size + 1)
         whole = lengths.new_empty(
             (batch, triton_discrete.VECTORS.value + rounds, size), dtype=torch.int32
@@ -103,8 +100,8 @@ def launch(
         triton_kernels.sparsemap_kernel[(batch,)](
             scores, lengths, start, rest, tree, value, chart, whole, gains, point, gap, full,
             trees, parts, weights, right, system, inverse, vectors, size, size.bit_length(),
-            int(single_root), room, row, most, KIND=KINDS[algorithm.name],
-            **tile_options(tiles or choose_tiles(algorithm, size)),
+            int(single_root), room, row, most, KIND=kind,
+            **tile_options(tiles or choose_tiles(kind, size)),
         )  # fmt: skip
     return Solution(point, gap, trees, weights, inverse[:, 1:, 1:].contiguous()), full
 
