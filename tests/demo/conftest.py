@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
-from pages import a_browser
+from pages import PATIENCE, a_browser
 
 from treelax.apps.demo.app import create_app
 from treelax.apps.demo.score_sources import ModelSource, load_sources
@@ -46,7 +46,7 @@ def sources(built_in: Sources) -> Sources:
 
 @pytest.fixture(scope="module")
 def client(sources: Sources) -> TestClient:
-    return TestClient(create_app(sources), raise_server_exceptions=False)
+    return TestClient(create_app(sources, longest=PATIENCE), raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="module")

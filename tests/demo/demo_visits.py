@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode
 from pages import PATIENCE
 
 from treelax.apps.demo.answers import answer
-from treelax.apps.demo.app import LONGEST, create_app
+from treelax.apps.demo.app import create_app
 from treelax.apps.demo.messages import SourceName, TreeReply, TreeRequest
 from treelax.apps.demo.score_sources import Source
 from treelax.apps.demo.server import address, listen, own_hosts, server_of
@@ -33,7 +33,7 @@ ARCS = """([picture, which]) => [...document.querySelectorAll(`#${picture} ${whi
 
 @contextmanager
 def a_server(
-    sources: Sources, *, at_once: int | None = None, longest: float = LONGEST, **limits: Any
+    sources: Sources, *, at_once: int | None = None, longest: float = PATIENCE, **limits: Any
 ) -> Iterator[str]:
     """The demo in a thread, and its address."""
     with listen("127.0.0.1", 0) as bound:
