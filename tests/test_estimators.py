@@ -169,7 +169,7 @@ def test_a_step_is_along_the_loss_of_its_own_sample(estimator):
 @pytest.mark.parametrize("form", ["spigot", "ce", "eg"])
 @pytest.mark.parametrize("projection", ["simplex", "polytope"])
 def test_spigot(structure, form, projection):
-    if projection == "simplex" and structure.per_word is None:
+    if projection == "simplex" and structure.unconstrained is None:
         if form != "eg":
             with pytest.raises(InputError, match="polytope"):
                 tx.SPIGOT(form=form).sample(structure(make(structure)))

@@ -74,7 +74,7 @@ def test_parts_that_are_known(structure):
     for part in structure.parts_of(trees[-1]):
         having = trees[(trees * part).flatten(1).any(1)] if part.any() else trees
         expected = total(having, scores, structure.event_dim).logsumexp(0)
-        known = structure(scores.masked_fill(~structure.beside(part), -torch.inf))
+        known = structure(scores.masked_fill(~structure.compatible_parts(part), -torch.inf))
         assert largest_error(known.log_partition, expected) < EXACT
 
 
@@ -393,7 +393,7 @@ def test_forced_and_excluded_parts_keep_the_entropy_of_the_rest(structure):
     scores = draw(structure)
     gold = structure(scores).mode
     part = next(p for p in structure.parts_of(gold) if p.any() and not p[0].any())
-    beside = structure.beside(part)
+    beside = structure.compatible_parts(part)
     expected = structure(scores.masked_fill(~beside, -torch.inf)).entropy()
     excluded = scores.masked_fill(~beside, -1e30)
     forced = [torch.where(part, 1e30, x) for x in (scores, excluded)] if structure.rooted else []

@@ -480,7 +480,7 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     counts = (
         (others == float("-inf")).float().masked_fill(own_scores == float("-inf"), float("-inf"))
     )
-    missing = p.structure.exceeds(q.structure, counts, lengths[0], backend=p.backend)
+    missing = p.structure.has_extra_support(q.structure, counts, lengths[0], backend=p.backend)
     surprise = _surprise(p, q).masked_fill(missing, 0)
     kl = _not_negative(surprise - _surprise(p, p)).masked_fill(missing, float("inf"))
     return kl.to(value_type(p.scores))

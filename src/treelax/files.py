@@ -47,27 +47,28 @@ def atomic_write(
     """
     file = Path(path)
     text = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
-    with _told(file):
+    with reraise_write_error(file):
         is_special = file.exists() and not (file.is_file() or file.is_dir())
     if is_special:
-        with _told(file), open(file, mode, **text) as out:  # type: ignore[call-overload]
+        with reraise_write_error(file), open(file, mode, **text) as out:  # type: ignore[call-overload]
             yield out
         return
     target = Path(os.path.realpath(file))
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with _told(file), open(temporary, mode.replace("w", "x"), **text) as out:  # type: ignore[call-overload]
+        with reraise_write_error(file), open(temporary, mode.replace("w", "x"), **text) as out:  # type: ignore[call-overload]
             yield out
             out.flush()
             os.fsync(out.fileno())
-        with _told(file):
+        with reraise_write_error(file):
             os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _told(file: Path) -> Iterator[None]:
+def reraise_write_error(file: Path) -> Iterator[None]:
+    """Raise errors of the system as errors that name the file."""
     try:
         yield
     except OSError as error:

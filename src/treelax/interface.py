@@ -151,7 +151,7 @@ class StructureInterface(ABC):
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether 0/1 tensors are structures over their sentences, ``(...)``."""
 
-    def exceeds(
+    def has_extra_support(
         self,
         other: StructureInterface,
         counts: Tensor,
@@ -205,11 +205,11 @@ class StructureInterface(ABC):
         return column & (value != 0)
 
     @property
-    def per_word(self) -> StructureInterface | None:
+    def unconstrained(self) -> StructureInterface | None:
         """The structure whose words choose their arcs alone; None where parts belong to no word."""
         return None
 
-    def beside(self, parts: Tensor) -> Tensor:
+    def compatible_parts(self, parts: Tensor) -> Tensor:
         """True at the parts that a structure may have which has all of the given ones.
 
         They force those given: every word has a head, so forbidding all others forces one.

@@ -75,10 +75,10 @@ class Estimator(ABC):
 
 
 #: Estimators whose first gradient has been checked; a GPU would have to wait for every one.
-_CHECKED: set[Stepped] = set()
+_CHECKED: set[FiniteStep] = set()
 
 
-class Stepped(Estimator):
+class FiniteStep(Estimator):
     """A discrete estimator that takes a step along the gradient of a loss."""
 
     step: float

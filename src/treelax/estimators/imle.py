@@ -10,7 +10,7 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.estimators.base import (
-    Stepped,
+    FiniteStep,
     check_noise,
     check_positive,
     check_samples,
@@ -20,7 +20,7 @@ from treelax.noise import Noise, SumOfGamma
 
 
 @dataclass(frozen=True)
-class IMLE(Stepped):
+class IMLE(FiniteStep):
     r"""The best structure of perturbed scores; its gradient is a difference of two best structures.
 
     .. math:: T(W + \epsilon), \qquad

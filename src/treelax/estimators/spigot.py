@@ -11,7 +11,7 @@ from torch import Tensor
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import (
-    Stepped,
+    FiniteStep,
     check_noise,
     check_positive,
     check_samples,
@@ -26,7 +26,7 @@ Form = Literal["spigot", "ce", "eg"]
 
 
 @dataclass(frozen=True)
-class SPIGOT(Stepped):
+class SPIGOT(FiniteStep):
     r"""The best structure; its gradient is how far a step along the loss moves it.
 
     .. math:: z = T(W), \qquad \frac{\partial L}{\partial W} =
@@ -79,7 +79,7 @@ class SPIGOT(Stepped):
 
     def check_structure(self, structure: StructureInterface) -> None:
         """Raise unless there is something to project on."""
-        if self.projection == "simplex" and self.form != "eg" and structure.per_word is None:
+        if self.projection == "simplex" and self.form != "eg" and structure.unconstrained is None:
             raise InputError(
                 f'projection is "simplex" with {structure}; expected "polytope": the simplex is that of '
                 "a word's heads, without labels."
@@ -95,7 +95,7 @@ class SPIGOT(Stepped):
         """The best structures."""
         structure, options = distribution.structure, distribution.options
         self.check_structure(structure)
-        space = structure.per_word if self.projection == "simplex" else structure
+        space = structure.unconstrained if self.projection == "simplex" else structure
         scores, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         hard = structure.argmax(scores, lengths, **options)
         step = self.step / share

@@ -175,22 +175,26 @@ class LatentTree(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """What the estimator samples for given scores, as `forward` does while training."""
-        return self.estimator.sample(self.over(scores, lengths), generator=generator)
+        return self.estimator.sample(
+            self.distribution_from_scores(scores, lengths), generator=generator
+        )
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The soft structure of given scores, as the estimator makes it without noise."""
-        return self.estimator.soft(self.over(scores, lengths)).to(scores.dtype)
+        return self.estimator.soft(self.distribution_from_scores(scores, lengths)).to(scores.dtype)
 
     def discrete(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The best structure of given scores, 0/1, without noise and without a gradient."""
-        return self.over(scores, lengths).mode
+        return self.distribution_from_scores(scores, lengths).mode
 
     def extra_repr(self) -> str:
         """The settings."""
         names = ("structure", "estimator", "validate")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def over(self, scores: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
+    def distribution_from_scores(
+        self, scores: Tensor, lengths: Tensor | None = None
+    ) -> StructureDistribution:
         """The distribution over structures of given scores."""
         return self.structure(scores, lengths, validate_args=self.validate)
 

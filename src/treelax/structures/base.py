@@ -116,7 +116,7 @@ class TreeStructure(Structure):
     single_root: bool = False
 
     @property
-    def per_word(self) -> StructureInterface | None:
+    def unconstrained(self) -> StructureInterface | None:
         """Heads, for arcs."""
         return BY_NAME["heads"]() if self.rooted else None
 

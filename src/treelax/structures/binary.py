@@ -46,7 +46,7 @@ class Binary(TreeStructure):
         inside = self.part_mask(lengths, value.shape[-1])
         good = ((value == 0) | (spans & inside)).flatten(-2).all(-1)
         good &= spans.flatten(-2).sum(-1) == self.part_count(lengths)
-        return good & (self.beside(spans) | ~spans).flatten(-2).all(-1)
+        return good & (self.compatible_parts(spans) | ~spans).flatten(-2).all(-1)
 
     def part_count(self, lengths: Tensor) -> Tensor:
         """How many spans a tree has, ``(...)``."""
@@ -62,7 +62,7 @@ class Binary(TreeStructure):
             -1, value.shape[-2:]
         )
 
-    def beside(self, parts: Tensor) -> Tensor:
+    def compatible_parts(self, parts: Tensor) -> Tensor:
         """True at the spans that cross none of the given ones.
 
         They force those given: a span that crosses nothing in a binary tree is in it.

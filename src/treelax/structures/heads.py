@@ -41,7 +41,7 @@ class Heads(Structure):
     name: ClassVar[str] = "heads"
 
     @property
-    def per_word(self) -> Structure:
+    def unconstrained(self) -> Structure:
         """This one."""
         return self
 

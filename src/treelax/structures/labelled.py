@@ -139,7 +139,7 @@ class Labelled(Structure):
         good = ((value == 0) | (value == 1)).flatten(-3).all(-1)
         return good & self.structure.contains(value.sum(-1), lengths)
 
-    def exceeds(
+    def has_extra_support(
         self,
         other: StructureInterface,
         counts: Tensor,
@@ -149,7 +149,7 @@ class Labelled(Structure):
     ) -> Tensor:
         """Whether the structure does, where a part counts as its label that counts most."""
         inner = other.structure if isinstance(other, Labelled) else other
-        return self.structure.exceeds(inner, counts.amax(-1), lengths, backend=backend)
+        return self.structure.has_extra_support(inner, counts.amax(-1), lengths, backend=backend)
 
     def max_marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
@@ -175,10 +175,10 @@ class Labelled(Structure):
         """The labelled parts of structures one by one."""
         return self.structure.parts_of(value.sum(-1))[..., None] & (value != 0)
 
-    def beside(self, parts: Tensor) -> Tensor:
+    def compatible_parts(self, parts: Tensor) -> Tensor:
         """True at the parts that go with the given ones, and no other label on these."""
         there = parts.any(-1)
-        return self.structure.beside(there)[..., None] & (parts | ~there[..., None])
+        return self.structure.compatible_parts(there)[..., None] & (parts | ~there[..., None])
 
     def enumerate(self, n: int) -> Tensor:
         """Not without the number of labels."""

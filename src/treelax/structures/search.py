@@ -60,7 +60,7 @@ def top_k(
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
-        before = structure.beside(parts)
+        before = structure.compatible_parts(parts)
         before = torch.cat([torch.ones_like(before[:1]), before[:-1]]).cumprod(0).bool()
         classes = open_parts & before & ~parts
         rest = flat.masked_fill(~classes, float("-inf"))
@@ -112,7 +112,7 @@ def max_marginals(
     for row in range(n):  # a row of parts at a time: O(n³) memory a sentence
         parts = torch.zeros(n, n, n, dtype=torch.bool, device=flat.device)
         parts[:, row] = torch.eye(n, dtype=torch.bool, device=flat.device)
-        rest = flat.masked_fill(~structure.beside(parts)[:, None], float("-inf"))
+        rest = flat.masked_fill(~structure.compatible_parts(parts)[:, None], float("-inf"))
         best = structure.argmax(rest.reshape(-1, n, n), lengths.repeat(n), **unchecked)
         value = inner(best.reshape(n, size, n, n), rest)
         rows.append(value.T.masked_fill(~mask[:, row], float("-inf")))

@@ -181,7 +181,7 @@ def _constrained(structure: Structure, scores: Tensor, text: Text) -> Tensor:
         if (place := _place(structure, arc, len(scores))) is not None:
             one = torch.zeros_like(scores, dtype=torch.bool)
             one[place] = True
-            scores = scores.masked_fill(~structure.beside(one), FORBIDDEN)
+            scores = scores.masked_fill(~structure.compatible_parts(one), FORBIDDEN)
     return scores
 
 
@@ -227,7 +227,9 @@ def _estimated(
     estimator = EstimatorSettings(
         name,
         step=unit * IMLE.step if name == "imle" else None,
-        projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
+        projection="polytope"
+        if name == "spigot" and structure.unconstrained is None
+        else "simplex",
         max_iterations=MOST_SPARSEMAP // len(trees.scores) if name == "sparsemap" else None,
     )
     used: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from treelax.lab.analysis.gradients import LOSSES, SCORES, Record
 from treelax.lab.plots import Curves
-from treelax.lab.plots.plot import COLOURS, EDGE, FADED, look
+from treelax.lab.plots.plot import COLOURS, EDGE, FADED, plot_style
 
 # a colour for each group of estimators, a mark for each of the group
 GROUPS = (
@@ -44,7 +44,7 @@ def draw_gradients(rows: Sequence[Record]) -> Curves:
     noisy = [math.log10(row["deviation"]) for row in rows if row["deviation"] > NO_NOISE]
     left, right = math.floor(min(noisy)), max(noisy) + 0.1
     draws = max(row["draws"] for row in rows)
-    with look():
+    with plot_style():
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
 

@@ -72,7 +72,7 @@ def families(structure: Structure) -> list[Family]:
         heat("marginals", make=tx.Marginals, noisy=False),
         heat("SparseMAP", make=tx.SparseMAP, noisy=False),
     ]
-    if structure.per_word is not None:
+    if structure.unconstrained is not None:
         rows.append(step("SPIGOT simplex", make=tx.SPIGOT))
     rows += [
         step("SPIGOT polytope", make=lambda s: tx.SPIGOT(s, "polytope")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from treelax.errors import InputError
 from treelax.lab.analysis.tables import read_rows
 from treelax.lab.listops.table import ESTIMATORS, PAPER, as_trained
-from treelax.lab.plots.plot import COLOURS, EDGE, Curves, look
+from treelax.lab.plots.plot import COLOURS, EDGE, Curves, plot_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def draw_seeds(runs: Runs) -> Curves:
         for cell in CELLS
         if (seeds := [run for run in runs if run["preset"] == f"paper-{cell}"])
     }
-    with look():
+    with plot_style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(9.6, 0.9 + 0.85 * len(cells)), layout="constrained")

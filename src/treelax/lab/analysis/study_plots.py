@@ -9,7 +9,7 @@ from treelax.lab.analysis.entropy import TreeEntropy
 from treelax.lab.analysis.grammar import Grammar
 from treelax.lab.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
 from treelax.lab.plots import Curve, Curves, Panel, draw_curves, draw_panels
-from treelax.lab.plots.plot import COLOURS, FADED, look
+from treelax.lab.plots.plot import COLOURS, FADED, plot_style
 
 # distribution, what its values are, least and greatest one that is drawn
 PANELS = (
@@ -168,7 +168,7 @@ def draw_bars(
     ``points`` are marked on the first bar of their name, and the bars of ``faded`` names are grey.
     """
     points = points or {}
-    with look():
+    with plot_style():
         from matplotlib.figure import Figure
 
         names, count = list(values), len(series)

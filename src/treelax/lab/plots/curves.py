@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from treelax.errors import InputError
-from treelax.lab.plots.plot import COLOURS, Curves, look
+from treelax.lab.plots.plot import COLOURS, Curves, plot_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +153,7 @@ def draw_panels(
         raise InputError(f"spread: received {spread!r}; expected 'band' or 'lines'")
     columns = min(columns or len(panels), len(panels))
     rows = math.ceil(len(panels) / columns)
-    with look():
+    with plot_style():
         from matplotlib.figure import Figure
 
         size = (1 + PANEL_WIDTH * columns, HEIGHT * rows)

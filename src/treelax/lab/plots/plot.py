@@ -104,7 +104,7 @@ class Curves:
 
     def _rendered(self, kind: str) -> bytes:
         buffer = io.BytesIO()
-        with look():
+        with plot_style():
             self.figure.savefig(buffer, format=kind, metadata=NOT_WRITTEN[kind])
         data = buffer.getvalue()
         return self._adapted(data.decode()).encode() if kind == "svg" else data
@@ -136,7 +136,7 @@ def _style() -> str:
 
 
 @contextmanager
-def look() -> Iterator[None]:
+def plot_style() -> Iterator[None]:
     """Matplotlib with its defaults and ours, whatever the user has set for other figures."""
     try:
         from matplotlib import style

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.lab.plots.plot import Curves, look
+from treelax.lab.plots.plot import Curves, plot_style
 from treelax.ops import select_heads
 
 REACH, CELLS = 4, 16  # inputs from -REACH to REACH, in so many cells
@@ -31,7 +31,7 @@ def draw_relaxation(*, temperature: float = 1.0) -> Curves:
         'Argmax against its relaxation: first output for the input (x1, x2, 0)'
     """
     surfaces = _surfaces(temperature)
-    with look():
+    with plot_style():
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.figure import Figure
 

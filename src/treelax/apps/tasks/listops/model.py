@@ -102,7 +102,9 @@ class ListOpsTagger(nn.Module):
         if self.parser is None:
             return f(self.composer(self.given_tree(batch))[None])[0]
         latent = self.parser.tree
-        trees = latent.over(self.parser.scores(batch.tokens, batch.lengths), batch.lengths)
+        trees = latent.distribution_from_scores(
+            self.parser.scores(batch.tokens, batch.lengths), batch.lengths
+        )
         return latent.estimator.expect(
             trees, lambda sampled: f(self.composer(sampled)), generator=generator
         )

@@ -154,7 +154,7 @@ class ParserModel(nn.Module):
         scores = self.tree.scorer(vertices)
         if self.config.loss == "labelled":
             scores = scores + self.label(vertices).logsumexp(-1)
-        return self.tree.over(scores, lengths)
+        return self.tree.distribution_from_scores(scores, lengths)
 
     def label_scores(self, vertices: Tensor, heads: Tensor) -> Tensor:
         """``(batch, n, labels)``, given the head of each word."""

@@ -106,7 +106,9 @@ def mixed_loss(
         chosen = torch.where(known[..., None], gold, latent)
         return decoder(given, chosen, model.words.learned.weight, generator)
 
-    expected = estimator.expect(model.tree.over(free, lengths), rebuilt, generator=generator)
+    expected = estimator.expect(
+        model.tree.distribution_from_scores(free, lengths), rebuilt, generator=generator
+    )
     loss = loss + config.reconstruction * expected
     if config.entropy:
         loss = loss - config.entropy * trees.entropy() * ~labelled

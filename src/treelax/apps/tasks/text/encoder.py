@@ -182,7 +182,7 @@ class SentenceEncoder(nn.Module):
         assert self.tree is not None
         scorer = self.tree.scorer
         scores = scorer(vertices) if rooted is PADDED else scorer(vertices, rooted)
-        return self.tree.over(_at_least_float32(scores), lengths)
+        return self.tree.distribution_from_scores(_at_least_float32(scores), lengths)
 
     def scores(self, batch: Sentences) -> Tensor:
         """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
