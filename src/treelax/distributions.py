@@ -115,8 +115,7 @@ class StructureDistribution(Distribution):
         check_scores(scores, structure.rooted, labelled=dims == 3)
         batch, event = scores.shape[:-dims], scores.shape[-dims:]
         if lengths is None:
-            words = event[0] - structure.rooted
-            lengths = torch.full(batch, words, dtype=torch.int64, device=scores.device)
+            lengths = structure.full_lengths(scores)
         check_lengths(lengths, batch, scores.device)
         self.structure = structure
         self.scores = scores

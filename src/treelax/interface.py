@@ -53,6 +53,11 @@ class StructureInterface(ABC):
         """Whether scores have a row and a column for the root."""
         return self.part == "arc"
 
+    def full_lengths(self, scores: Tensor) -> Tensor:
+        """Lengths ``(...)`` of sentences for which scores have no padding."""
+        batch, words = scores.shape[: -self.event_dim], scores.shape[-self.event_dim] - self.rooted
+        return torch.full(batch, words, dtype=torch.int64, device=scores.device)
+
     @abstractmethod
     def argmax(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]

@@ -204,7 +204,7 @@ class Labelled(Structure):
         """Scores with 0 where there is no part: NaN there, times 0, would be NaN."""
         size = scores.shape[-2]
         if lengths is None:
-            lengths = torch.full((), size - self.rooted, device=scores.device)
+            lengths = self.full_lengths(scores)
         else:
             check_lengths(lengths, scores.shape[:-3], scores.device)
         return scores.masked_fill(~self.part_mask(lengths, size), 0)

@@ -30,8 +30,7 @@ def _flat(
     dims = structure.event_dim
     batch, event = scores.shape[:-dims], scores.shape[-dims:]
     if lengths is None:
-        words = event[0] - structure.rooted
-        lengths = torch.full(batch, words, dtype=torch.int64, device=scores.device)
+        lengths = structure.full_lengths(scores)
     return scores.detach().reshape(batch.numel(), *event), lengths.reshape(-1), batch
 
 

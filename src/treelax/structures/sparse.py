@@ -36,8 +36,7 @@ def by_argmax(
     dims = structure.event_dim
     batch, event = scores.shape[:-dims], scores.shape[-dims:]
     if lengths is None:
-        words = event[0] - structure.rooted
-        lengths = torch.full(batch, words, dtype=torch.int64, device=scores.device)
+        lengths = structure.full_lengths(scores)
     lengths = lengths.reshape(-1).to(torch.int64)
     flat = scores.reshape(batch.numel(), *event)
     fixed = flat.detach()
@@ -146,11 +145,9 @@ def check_member(
     check_start(start, scores)
     if not validate or not checks.readable(start):
         return
-    batch = start.shape[: start.dim() - structure.event_dim]
     if lengths is None:
-        words = start.shape[-structure.event_dim] - structure.rooted
-        lengths = torch.full(batch, words, dtype=torch.int64, device=start.device)
-    checks.check_lengths(lengths, batch, start.device)
+        lengths = structure.full_lengths(start)
+    checks.check_lengths(lengths, start.shape[: -structure.event_dim], start.device)
     wrong = ~structure.contains(start, lengths)
     if bool(wrong.any()):
         at = int(wrong.reshape(-1).nonzero()[0, 0])
