@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import json
 import multiprocessing
+import os
 import platform
 import subprocess
 import sys
@@ -194,9 +195,9 @@ def hashes(job: tuple[str, str]) -> dict[str, str]:
 
 
 def all_hashes() -> dict[str, str]:
-    """Those of every backend and structure, by two processes."""
+    """Those of every backend and structure, by as many processes as half the cores, at least two."""
     jobs = list(itertools.product(backends(), STRUCTURES))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    with multiprocessing.get_context("spawn").Pool(max(2, (os.cpu_count() or 2) // 2)) as pool:
         parts = pool.map(hashes, jobs, chunksize=1)
     return {key: value for part in parts for key, value in part.items()}
 
