@@ -1,4 +1,4 @@
-"""What soft trees cost on a GPU: device time over batches and lengths, ordinary calls; and a BiLSTM.
+"""What soft trees cost on a GPU: device time over batches and lengths, and ordinary calls.
 
 *Device* rows: forward and backward pass of random scores (softmax relaxation), captured in a CUDA graph
 and replayed, for both GPU backends. *Call* rows: the same without a graph, as in a training loop: many
@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +20,6 @@ import treelax as tx
 from benchmarks.cuda import replayed
 from benchmarks.measure import Row, turns
 from treelax import ops
-from treelax.ops import lstm
 
 DEVICE = "cuda"
 BATCHES = (
@@ -45,7 +43,6 @@ def measure(compile: bool = False, triton_up_to: int = 320) -> Iterator[Row]:
             if n <= triton_up_to or backend == "cuda":
                 soft = partial(ops.soft_tree, backend=backend, validate=False)
                 yield device_row(backend, batch, n, with_gradient(soft, scores, upstream))
-    yield from lstm_rows()
 
 
 def with_gradient(function: Callable[[Tensor], Tensor], scores: Tensor, upstream: Tensor) -> Call:
@@ -67,26 +64,6 @@ def call_rows(calls: dict[str, Call], batch: int, n: int, over: str = "") -> Ite
     for name, took in medians.items():
         row = {"kind": "call", "what": name, "batch": batch, "n": n, "microseconds": round(took, 1)}
         yield row | ({"over_softmax": round(took / medians[over], 2)} if over else {})
-
-
-def lstm_rows() -> Iterator[Row]:
-    """Device time of a BiLSTM, forward and backward, by our kernel and by cuDNN's.
-
-    Both with matrix products in TF32, which is cuDNN's default.
-    """
-    torch.backends.cuda.matmul.allow_tf32 = True
-    for batch, n in ((64, 20), (64, 100), (512, 40)):
-        encoder = tx.nn.BiLSTM(100, 100).cuda()
-        vectors = torch.randn(batch, n, 100, device="cuda", requires_grad=True)
-        lengths = torch.full((batch,), n, device="cuda")
-        inputs, upstream = (vectors, *encoder.parameters()), torch.randn(batch, n, 200).cuda()
-
-        def step(encoder=encoder, inputs=inputs, lengths=lengths, upstream=upstream):  # type: ignore
-            return torch.autograd.grad(encoder(inputs[0], lengths), inputs, upstream)
-
-        for what, most in (("BiLSTM, ours", lstm.MOST), ("BiLSTM, cuDNN", 0)):
-            with patch.object(lstm, "MOST", most):
-                yield device_row(what, batch, n, step)
 
 
 def soft_tree_calls(n: int, more: bool, compiled: bool) -> dict[str, Call]:

@@ -16,7 +16,6 @@ from treelax import ProjectiveTrees, ops
 from treelax.errors import BackendError, InputError, NoTreeError
 from treelax.nn import ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.noise import perturbation
-from treelax.ops import lstm
 from treelax.ops.eisner import reference
 
 try:
@@ -116,29 +115,6 @@ def test_long_sentences_and_large_batches():
             for got, got_grad in results[1:]:
                 close(got, tree, bars[got.dtype])
                 close(got_grad / grad.abs().max(), grad / grad.abs().max(), bars[got.dtype])
-
-
-def test_bilstm_in_one_launch():
-    """Against torch's on the CPU, in float64; every choice of rows and of where weights lie."""
-    for batch, n, size in ((5, 7, 8), (64, 40, 100), (140, 9, 100), (64, 12, 128), (150, 12, 112)):
-        torch.manual_seed(n)
-        encoder, lengths = BiLSTM(20, size), torch.randint(n + 1, (batch,))
-        vectors, upstream = torch.randn(batch, n, 20), torch.randn(batch, n, 2 * size)
-        results = []
-        for model, device in (
-            (copy.deepcopy(encoder).double(), "cpu"),
-            (encoder.cuda(), "cuda"),
-        ):
-            inputs = vectors.to(next(model.parameters()), copy=True)
-            inputs.requires_grad_()
-            assert lstm.fits(model.stacks[0], inputs) == (device == "cuda")
-            output = model(inputs, lengths.to(device))
-            grads = torch.autograd.grad(output, (inputs, *model.parameters()), upstream.to(output))
-            results.append((output, *grads))
-        for expected, got in zip(*results, strict=True):
-            close(got, expected, 1e-5)
-        plain = encoder.double()(vectors.cuda().double(), lengths.cuda())  # by cuDNN
-        close(plain, results[0][0], 1e-9)
 
 
 def test_accuracy_of_float32():

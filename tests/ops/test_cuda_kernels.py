@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import ctypes
 import importlib.util
 import math
@@ -18,8 +17,6 @@ from test_triton import said, wrong_cases
 
 import treelax as tx
 from treelax import ops
-from treelax.nn import BiLSTM, encoders
-from treelax.ops import lstm
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner import diagonal, reference
 from treelax.ops.problems import raise_on_error
@@ -182,46 +179,3 @@ def test_shapes():
         assert shape.threads == 256 if shape.blocks else shape.threads >= 2 * n
         for kernel in cuda.PLANES:
             assert shape.shared(kernel, n + 1, dtype.itemsize) <= nvrtc.MOST_SHARED_MEMORY
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 2), (20, 4, 4)]
-)
-def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
-    threads = lstm.threads_of_block(size)
-    module = OnCpu(
-        tmp_path,
-        "lstm.cu",
-        lstm.KERNELS,
-        **{"HIDDEN": size, "ROWS": rows, "KEPT": kept},
-        **{"CLUSTER_BLOCKS": 0, "THREADS_AT_MOST": threads},
-    )
-    monkeypatch.setattr(lstm, "kept", lambda _: kept)
-    monkeypatch.setattr(lstm, "rows_of_block", lambda _: rows)
-    monkeypatch.setattr(lstm, "module", lambda *_: module)
-    monkeypatch.setattr(lstm, "plan", lstm.plan.__wrapped__)
-    monkeypatch.setattr(lstm.nvrtc, "Launch", Launch)
-    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
-    encoder = BiLSTM(6, size)
-    with torch.no_grad():
-        for name, weight in encoder.named_parameters():
-            learned = weight[:, :-1] if "weight_ih" in name else weight
-            learned.copy_(torch.randn_like(learned) / 2)
-    vectors, upstream = torch.randn(7, 9, 6), torch.randn(7, 9, 2 * size)
-    lengths = torch.tensor([9, 1, 4, 0, 8, 12, 2])  # one is cut
-    twin = copy.deepcopy(encoder).double()
-    results = []
-    for model, own in ((encoder, True), (twin, False)):
-        monkeypatch.setattr(encoders, "fits", lambda *_, own=own: own)
-        wanted = vectors.to(model.stacks[0].weight_hh_l0, copy=True).requires_grad_()
-        output = model(wanted, lengths)
-        grads = torch.autograd.grad(
-            output, [wanted, *model.parameters()], upstream.to(output), retain_graph=True
-        )
-        results.append((output, *grads))
-    for got, expected in zip(*results, strict=True):
-        assert far(got.detach(), expected.detach()) < 1e-5
-    with torch.no_grad():
-        monkeypatch.setattr(encoders, "fits", lambda *_: True)
-        assert torch.equal(encoder(vectors, lengths), results[0][0])

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from treelax.errors import InputError
 from treelax.nn.checks import check_lengths, check_size, check_vectors
 from treelax.nn.dropout import Dropout
-from treelax.ops.lstm import bilstm, fits
 
 # Added to the input gates at padding. Its sigmoid is exactly 0 in every floating-point type, and
 # float16 can still hold it.
@@ -28,10 +27,6 @@ class BiLSTM(nn.Module):
     :math:`c_0 = 0` and :math:`i_t = 0`, :math:`c_t = f_t c_{t-1} + i_t g_t` remains 0 until the
     right-to-left LSTM meets the last word. Those weights have an exactly zero gradient, so no
     optimiser moves them; weight decay would, if slowly, so leave it off for `gates`.
-
-    On Hopper and data-centre Blackwell GPUs the recurrence of a stack is one kernel per pass, in float32
-    and for a ``size`` of at most 128 that is a multiple of four; elsewhere, and with
-    ``torch.backends.cudnn.enabled = False``, torch's layers run.
 
     Matrices start from Glorot's uniform distribution, gate by gate, biases from 0 and the forget
     gate's from 1.
@@ -107,11 +102,7 @@ class BiLSTM(nn.Module):
         # what stands in the padding could be NaN, or large enough to open a gate
         vectors = vectors.masked_fill(padding, 0)
         for lstm in cast("Iterable[nn.LSTM]", self.stacks):
-            vectors = self._dropped(vectors)
-            if fits(lstm, vectors):
-                vectors = bilstm(lstm, vectors, lengths)
-            else:
-                vectors, _ = lstm(torch.cat((vectors, closed), -1))
+            vectors, _ = lstm(torch.cat((self._dropped(vectors), closed), -1))
         return self._dropped(vectors).masked_fill(padding, 0)
 
     def _dropped(self, vectors: Tensor) -> Tensor:
