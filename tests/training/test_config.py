@@ -100,6 +100,7 @@ def test_override(setting: str, key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ("name=\udce9", r"name: received '.*'; expected text"),
         ("model.gcn_layers", "received the setting 'model.gcn_layers'; expected key=value"),
         ("model.gcn_layers=1.5", "model.gcn_layers: received '1.5'; expected an integer"),
         ("train.clip=nan", "train.clip: received 'nan'; expected a number, or none"),
@@ -107,10 +108,7 @@ def test_override(setting: str, key: str, value: object) -> None:
         ("model.pooling=sum", "model.pooling: received 'sum'; expected one of max, mean"),
         ("model.widths=3,x", r"received '3,x'; expected a list such as \[a, b\], .* an integer"),
         ("gcn_layers=1", r"gcn_layers: no such key; did you mean model.gcn_layers\?"),
-        (
-            "zzz=1",
-            r"zzz: no such key; treelax.apps.training.config.flatten\(config\) lists all keys",
-        ),
+        ("zzz=1", r"zzz: no such key; treelax.apps.training.config.flatten\(config\) lists all"),
         ("model.encoder=1", "model.encoder: is a section; expected one of its keys: model.enc"),
     ],
 )
@@ -123,7 +121,6 @@ def test_what_cannot_be_overridden(setting: str, message: str) -> None:
 def test_settings_are_applied_together_and_the_last_one_wins() -> None:
     changed = override(DEFAULT, ["train.warm_up=20", "train.epochs=5", "train.epochs=30"])
     assert (changed.train.warm_up, changed.train.epochs) == (20, 30)
-    assert override(DEFAULT, []) == DEFAULT
     with pytest.raises(InputError, match=r"^train.warm_up: received 20; expected at most epochs$"):
         override(DEFAULT, ["train.warm_up=20"])
 
@@ -131,17 +128,7 @@ def test_settings_are_applied_together_and_the_last_one_wins() -> None:
 # ------------------------------------------------------------------ TOML
 
 
-def test_toml_is_complete_and_readable() -> None:
-    assert to_toml(override(DEFAULT.model, ["widths=3,1", "dense=true"])) == (
-        'gcn_layers = 2\ndense = true\npooling = "max"\nwidths = [3, 1]\n\n'
-        "[encoder]\nwidth = 8\ndropout = 0.1\n"
-    )
-    assert to_toml(DEFAULT).startswith(
-        'name = "first"\nnoise = "gumbel"\nfiles = []\n# rates = none'
-    )
-
-
-text = st.text(st.characters(exclude_categories=["Cs"])) | st.just("none")
+text = st.text(st.characters(codec="utf-8")) | st.just("none")
 number = st.floats(allow_nan=False)
 experiments = st.builds(
     Experiment,

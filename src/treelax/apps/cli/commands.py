@@ -196,4 +196,4 @@ def option_settings(options: Sequence[Option], given: Mapping[str, Any]) -> list
             pairs.append((option.key, str(value[0])))
             if len(value) > 1:
                 pairs.append((option.rest, tuple(map(str, value[1:]))))
-    return [f"{key}={value_to_toml(key, value)}" for key, value in pairs]
+    return [f"{key}={value_to_toml(value)}" for key, value in pairs]

@@ -188,7 +188,7 @@ def show_settings(presets: Mapping[str, str], config: Any) -> None:
     table(
         [f"settings of {config.preset}", "value", "what it is"],
         [
-            [key, written(key, kinds[key], value), helps.get(key)]
+            [key, written(kinds[key], value), helps.get(key)]
             for key, value in flatten(config).items()
         ],
     )

@@ -81,9 +81,9 @@ def read_checkpoint_header(path: str | os.PathLike[str]) -> tuple[str, dict[str,
 def restoring(
     file: Path, *, keep: type[Exception] | tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """Build a model from a checkpoint; what does not fit is an error, which names the file.
+    """Build a model from a checkpoint, which must fit; no random number is drawn.
 
-    No random number is drawn. Errors to ``keep`` are raised as they are.
+    Errors to ``keep`` are raised as they are.
     """
     try:
         with torch.random.fork_rng(devices=[]):  # weights are overwritten at once

@@ -76,33 +76,25 @@ def flatten(config: DataclassInstance) -> dict[str, Any]:
 
 def to_toml(config: DataclassInstance) -> str:
     """Write all fields of a config as TOML, which `from_toml` reads back to an equal config."""
-    kinds = field_kinds(type(config))
-    sections: dict[str, list[str]] = {}
-    for key, value in sorted(flatten(config).items(), key=lambda item: item[0].count(".")):
+    sections: dict[str, str] = {}
+    for key, kind in sorted(field_kinds(type(config)).items(), key=lambda item: item[0].count(".")):
         section, _, name = key.rpartition(".")
-        lines = sections.setdefault(section, [f"[{section}]\n"] if section else [])
-        value = _value(key, kinds[key], value, _check)
-        lines.append(
-            f"# {name} = none\n" if value is None else f"{name} = {value_to_toml(key, value)}\n"
-        )
-    return "\n".join("".join(lines) for lines in sections.values())
+        value = _value(key, kind, attrgetter(key)(config), _check)
+        line = f"# {name} = none\n" if value is None else f"{name} = {value_to_toml(value)}\n"
+        sections[section] = sections.get(section, f"[{section}]\n" if section else "") + line
+    return "\n".join(sections.values())
 
 
 def from_toml(kind: type[Config], text: str, source: str) -> Config:
-    """Read a config from TOML; see `from_table`."""
+    """Read a config from TOML; a missing key has its default, or is None if it may be."""
     try:
-        table = tomllib.loads(text)
+        return from_table(kind, tomllib.loads(text), source)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source}: is not TOML: {error}") from error
-    return from_table(kind, table, source)
 
 
 def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Config:
-    """Read a config from a parsed TOML table, or from the dotted keys of `flatten`.
-
-    A missing key has its default, or is None if it may be; so files older than a setting can still
-    be read. Errors name the source.
-    """
+    """Read a config from a parsed TOML table, or from the dotted keys of `flatten`."""
     kinds = field_kinds(kind)
     try:
         given = _dotted(table)
@@ -122,46 +114,42 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The first three differences between two flattened configs, as ``key old → new``."""
     lines = []
-    for key in dict.fromkeys((*old, *new)):
+    for key in {**old, **new}:
         values = [old.get(key), new.get(key)]
-        before, now = (list(v) if isinstance(v, tuple) else v for v in values)  # as in JSON
-        if before != now:
-            lines.append(f"{key} {_plain(before)} → {_plain(now)}")
+        first, second = (list(v) if isinstance(v, tuple) else v for v in values)  # as in JSON
+        if first != second:
+            lines.append(f"{key} {_plain(first)} → {_plain(second)}")
     return ", ".join(lines[:3])
 
 
 def settings_between(old: DataclassInstance, new: DataclassInstance) -> list[str]:
     """The settings that turn one config into another, as `override` takes them."""
-    before, kinds = flatten(old), field_kinds(type(new))
+    known, kinds = flatten(old), field_kinds(type(new))
     return [
-        f"{key}={written(key, kinds[key], value)}"
+        f"{key}={written(kinds[key], value)}"
         for key, value in flatten(new).items()
-        if value != before[key]
+        if value != known[key]
     ]
 
 
-def written(key: str, kind: Any, value: Any) -> str:
+def written(kind: Any, value: Any) -> str:
     """A value as `override` takes it: plainly if that is read back unchanged, else as in TOML."""
     plain = _plain(value)
     with suppress(ValueError):
         if _parse(kind, plain.strip()) == value:
             return plain
     # where "none" is one of the choices and means itself
-    return "None" if value is None else value_to_toml(key, value)
+    return "None" if value is None else value_to_toml(value)
 
 
-def value_to_toml(key: str, value: Any) -> str:
-    """A value other than None as TOML; the key is for error messages."""
+def value_to_toml(value: Any) -> str:
+    """A value other than None as TOML."""
     if isinstance(value, tuple):
-        return f"[{', '.join(value_to_toml(key, item) for item in value)}]"
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"{key}: received {value!r}, which is not UTF-8 text") from error
-        # TOML reads JSON's escapes, but requires one more character to be escaped
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return _plain(value) if isinstance(value, bool) else repr(value)
+        return f"[{', '.join(map(value_to_toml, value))}]"
+    if isinstance(value, float):
+        return repr(value)
+    # TOML reads JSON's escapes, but requires one more character to be escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
@@ -238,7 +226,7 @@ def _plain(value: Any) -> str:
     """A value in words; see `written`, which knows its kind."""
     if isinstance(value, tuple | list):
         if any("," in str(part) for part in value):  # for example in a file name
-            return value_to_toml("", tuple(value))
+            return value_to_toml(tuple(value))
         return ",".join(map(_plain, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
@@ -267,6 +255,8 @@ def _check(kind: Any, value: Any) -> Any:
             if not math.isnan(number := float(value)):
                 return number
     elif type(value) is kind:
+        if kind is str:
+            value.encode()  # a ValueError if it is not UTF-8
         return value
     raise ValueError
 
@@ -290,8 +280,6 @@ def _parse(kind: Any, text: str) -> Any:
         return tuple(_parse(get_args(plain)[0], part.strip()) for part in parts)
     if plain is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if plain is str:
-        return text
-    if plain in (int, float):
+    if plain in (str, int, float):
         return _check(plain, plain(text))
     raise ValueError

@@ -32,23 +32,18 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
                 with atomic_write(self._path) as out:
                     out.write(content)
         try:
-            # unbuffered: what a full disk refused must not be written later
-            self._file = self._path.open("ab", buffering=0)
+            self._file = self._path.open("ab")
         except OSError as error:
             raise DataError(f"{self._path}: cannot be written: {error}") from error
         self._writer = _summary_writer(Path(run_path, FOLDER), keep_until + 1)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write one row."""
-        rest = memoryview(json.dumps(row).encode() + b"\n")
-        end = self._file.seek(0, os.SEEK_END)
+        """Write one row. What an error leaves half written is dropped when the run is resumed."""
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            self._file.write(json.dumps(row).encode() + b"\n")
+            self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            with suppress(OSError):
-                self._file.truncate(end)
             raise DataError(
                 f"{self._path}: the row of epoch {row['epoch']} was not written: {error.strerror}; "
                 "the rows before it are intact: solve this and use --resume"
@@ -56,7 +51,8 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
         self._show(row)
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # append has reported it
+            self._file.close()
         if self._writer is not None:
             with suppress(OSError):
                 self._writer.close()
@@ -99,22 +95,10 @@ def _rows(file: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
             if number == len(lines):  # no line end follows: cut off, or empty
                 return
             raise DataError(f"{file}, line {number}: is not JSON: {error}; {RESTORE}") from error
-        if not _is_row(row, number):
-            raise DataError(
-                f"{file}, line {number}: received {row!r:.60}; expected the numbers of epoch {number}: "
-                f"{RESTORE}"
-            )
+        if not isinstance(row, dict) or row.get("epoch") != number:
+            expected = f"expected the numbers of epoch {number}: {RESTORE}"
+            raise DataError(f"{file}, line {number}: received {row!r:.60}; {expected}")
         yield line, row
-
-
-def _is_row(row: Any, epoch: int) -> bool:
-    if not isinstance(row, dict) or row.get("epoch") != epoch:
-        return False
-    dev = row.get("dev", {})
-    values = [value for name, value in row.items() if name != "dev"]
-    return isinstance(dev, dict) and all(
-        isinstance(value, int | float | None) for value in (*values, *dev.values())
-    )
 
 
 def _summary_writer(folder: Path, first: int) -> Any:
@@ -123,9 +107,7 @@ def _summary_writer(folder: Path, first: int) -> Any:
         warnings.simplefilter("ignore")  # from tensorboard's imports
         try:
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
+
+            return SummaryWriter(str(folder), purge_step=first)
+        except (ImportError, OSError):
             return None
-    try:
-        return SummaryWriter(str(folder), purge_step=first)
-    except OSError:
-        return None

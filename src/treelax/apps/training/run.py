@@ -59,7 +59,7 @@ class Run:
     def start(
         cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str
     ) -> Iterator[Run]:
-        """Make a run as `Run.create` does and hold its lock, so that no other process gets between."""
+        """Make a run as `Run.create` does and hold its lock."""
         run = cls(Path(path), task)
         run.refuse_to_start()
         try:
@@ -69,7 +69,7 @@ class Run:
                 f"{run.path}: cannot be made: {error.strerror}; give a folder that can be written"
             ) from error
         with run.lock():
-            run.refuse_to_start(locked=True)  # another process may have been quicker
+            run._refuse_another()  # whose process may have been quicker
             run._write_config(f"# A run of {task} by treelax {treelax.__version__}", config)
             yield run
 
@@ -127,15 +127,18 @@ class Run:
             finally:
                 file.truncate(0)
 
-    def refuse_to_start(self, *, locked: bool = False) -> None:
+    def refuse_to_start(self) -> None:
         """Raise an error if no run can be started in this folder; nothing is written."""
         if self.path.is_file():
             raise InputError(f"{self.path}: is a file; expected a folder: give another --out")
+        if self.lock_file.exists():
+            with suppress(InputError), self.lock():  # raises an error if it is in use
+                pass
+        self._refuse_another()
+
+    def _refuse_another(self) -> None:
         for part in (self.config_file, self.metrics_file, self.last_checkpoint, self.best_model):
             if part.exists():
-                if not locked and self.lock_file.exists():
-                    with suppress(InputError, OSError), self.lock():  # says if it is in use
-                        pass
                 raise InputError(
                     f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
                     "it with --resume or give another --out"
@@ -148,7 +151,7 @@ class Run:
             raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
 
     def _write_config(self, title: str, config: DataclassInstance) -> None:
-        text = f"{title}\ntask = {value_to_toml('task', self.task)}\n\n{to_toml(config)}"
+        text = f"{title}\ntask = {value_to_toml(self.task)}\n\n{to_toml(config)}"
         with atomic_write(self.config_file, "w") as out:
             out.write(text)
 
@@ -163,8 +166,7 @@ def refuse_changes(
 ) -> None:
     """Refuse to go on with other settings than a run was started with."""
     now = flatten(wanted)
-    changed = changes(flatten(config) | {key: now[key] for key in free}, now)
-    if changed:
+    if changed := changes(flatten(config) | {key: now[key] for key in free}, now):
         raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
     if EPOCHS in free and now[EPOCHS] < (done := check_metrics(run.metrics_file)):
         least = f"expected at least {done}, the epochs that {run.path} has done"
@@ -190,10 +192,10 @@ def exit_on_sigterm() -> Iterator[None]:
         yield  # only the main thread may say what a signal does
         return
 
-    def end(number: int, frame: object) -> None:
+    def terminate(number: int, frame: object) -> None:
         raise Terminated
 
-    handler = signal.signal(signal.SIGTERM, end)
+    handler = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:

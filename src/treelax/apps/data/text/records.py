@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,18 +52,16 @@ class Record:
 
 
 class CheckOptions(TypedDict, total=False):
-    """What every reader checks in a record, and what happens to one that fails.
+    """What every reader does with records that cannot be used.
 
     Attributes:
-        max_words: the longest text allowed, in words; 10,000 by default. A tree over n words takes
-            memory in n² and time in n³.
-        unusable: a longer text, or a line with the wrong number of columns, is an ``"error"``, the
-            default, or ``"drop"`` skips it.
+        unusable: a text of more than 10,000 words (a tree over n words takes memory in n² and time
+            in n³), or a line with the wrong number of columns, is an ``"error"``, the default, or
+            ``"drop"`` skips it.
         empty: ``"drop"``, the default, skips a record with a text without words, ``"keep"`` gives it.
         advice: the option that skips unusable records, for messages.
     """
 
-    max_words: int
     unusable: Found
     empty: Empty
     advice: str
@@ -71,15 +69,10 @@ class CheckOptions(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Report:
-    """What was read from a file and what was skipped.
+    """What was read from a file and what was skipped."""
 
-    Attributes:
-        kept: how many records were given.
-        dropped: the line numbers of those skipped, by reason.
-    """
-
-    kept: int = 0
-    dropped: dict[str, list[int]] = field(default_factory=dict)
+    kept: int = 0  # how many records were given
+    dropped: dict[str, list[int]] = field(default_factory=dict)  # lines skipped, by reason
     source: str = ""
     checks: CheckOptions = field(default_factory=CheckOptions)
 
@@ -143,17 +136,16 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         self.report = report = Report(source=self.source, checks=self._checks)
-        most = self._checks.get("max_words", MAX_WORDS)
         skips_empty = self._checks.get("empty", "drop") == "drop"
         for record in self._read(report):
             if skips_empty and not all(map(str.strip, record.texts)):
                 report.drop(EMPTY, record.line)
                 continue
             # n words have at least n characters: few texts need to be counted
-            if max(map(len, record.texts)) > most:
+            if max(map(len, record.texts)) > MAX_WORDS:
                 longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
-                if longest > most:
-                    message = f"received {longest:,} words; expected at most {most:,}"
+                if longest > MAX_WORDS:
+                    message = f"received {longest:,} words; expected at most {MAX_WORDS:,}"
                     report.refuse(TOO_LONG, record.line, f"{message}: split it or remove it")
                     continue
             report.kept += 1
@@ -168,29 +160,26 @@ class TextStatistics:
     """Counts records that pass by."""
 
     def __init__(self) -> None:
-        self.records = 0
         self.labels: Counter[str] = Counter()
-        self._words: Counter[int] = Counter()  # by place of the text in its record
-        self._longest: Counter[int] = Counter()
+        self.lengths = defaultdict[int, Counter[int]](Counter)  # by place of the text in its record
 
     def watch(self, records: Iterable[Record]) -> Iterator[Record]:
         """Give records on as they come, and count them."""
         for record in records:
-            self.records += 1
             label = record.label
             self.labels.update([label] if isinstance(label, str) else label or ())
             for i, words in enumerate(record.words()):
-                self._words[i] += len(words)
-                self._longest[i] = max(self._longest[i], len(words))
+                self.lengths[i][len(words)] += 1
             yield record
 
     def summary(self) -> dict[str, Any]:
         """The figures: records, labels by frequency, and per text mean and greatest length."""
+        lengths = self.lengths.values()
         return {
-            "records": self.records,
+            "records": self.lengths[0].total(),
             "labels": dict(self.labels.most_common()),
-            "length_mean": [words / self.records for words in self._words.values()],
-            "length_max": list(self._longest.values()),
+            "length_mean": [sum(counts.elements()) / counts.total() for counts in lengths],
+            "length_max": list(map(max, lengths)),
         }
 
 

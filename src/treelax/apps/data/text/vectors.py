@@ -8,7 +8,6 @@ et al. 2016).
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from treelax.apps.data.input_files import Source, one_file
+from treelax.apps.data.input_files import PathLike, Source, one_file
 from treelax.apps.data.tensor_files import require
 from treelax.apps.data.text.ptb import plain_word
 from treelax.errors import DataError, InputError, counted
@@ -29,6 +28,7 @@ __all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "rando
 NULL = 1  # the row of the NULL token, whose vector a model learns
 FIRST_UNKNOWN = 2
 UNKNOWN = 100  # how many vectors the unknown words share
+FIRST_KNOWN = FIRST_UNKNOWN + UNKNOWN
 _WORD2VEC_HEADER = re.compile(rb"\s*\d{1,19}\s+(\d{1,19})\s*")  # numbers of words and of dimensions
 # at the end of a line, after a word
 _NUMBERS = re.compile(rb"(?<=\S)(?:\s+[-+]?(?:\d++\.?|\.\d)\d*+(?:[eE][-+]?\d++)?)+$")
@@ -38,9 +38,9 @@ class Vectors:
     """A matrix of word vectors and the row of every word.
 
     Row 0 of `matrix` ``(rows, dim)`` is padding and zero, row 1 the NULL token and zero, the next
-    `unknown` rows are for unknown words, the others for known words, which may share one. Every word
-    has a row: for itself, or that of another spelling (its lower case, or a mark that the Penn Treebank
-    writes otherwise), or by a hash of its letters one for unknown words.
+    `unknown` rows are for unknown words, the others for known words, which may share one. A word has
+    its row, or that of another spelling (its lower case, or a mark that the Penn Treebank writes
+    differently), or by a hash of its letters one for unknown words.
 
     Example:
         >>> vectors = Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2)
@@ -60,10 +60,7 @@ class Vectors:
         self.known = dict(known)
         self.unknown = unknown
 
-    @property
-    def dim(self) -> int:
-        """The number of dimensions."""
-        return self.matrix.shape[1]
+        self.dim: int = matrix.shape[1]
 
     def id(self, word: str) -> int:
         """The row of a word, 2 or more."""
@@ -90,14 +87,9 @@ class Vectors:
 
 
 def load_vectors(
-    path: str | os.PathLike[str],
-    words: Iterable[str],
-    *,
-    normalise: bool = True,
-    unknown: int = UNKNOWN,
-    seed: int = 0,
+    path: PathLike, words: Iterable[str], *, normalise: bool = True, seed: int = 0
 ) -> Vectors:
-    """Load the vectors of some words.
+    """Load the vectors of some words, and draw a hundred random ones for unknown words.
 
     The file is text as GloVe or word2vec write it, a word and its numbers on each line, which may be
     compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``); or a NumPy archive (``.npz``) with ``words``,
@@ -109,12 +101,10 @@ def load_vectors(
         path: the file.
         words: those needed, a `Vocabulary` for example; others are not kept.
         normalise: give every vector length 1.
-        unknown: how many random vectors the unknown words share.
-        seed: of these.
+        seed: of the random vectors.
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "tiny.txt")
         ...     count = path.write_text("the 3 4\\ndog 0 2\\n")
@@ -143,26 +133,18 @@ def load_vectors(
     known: dict[str, int] = {}
     order: dict[int, int] = {}  # from the row as read to the row in order of first use
     for word in words:
-        spelling = next((spelling for spelling in spellings(word) if spelling in row_of), None)
+        spelling = next(filter(row_of.__contains__, spellings(word)), None)
         if spelling is not None:
-            row = order.setdefault(row_of[spelling], len(order))
-            known[word] = FIRST_UNKNOWN + unknown + row
-    generator = torch.Generator().manual_seed(seed)
-    return _assembled(vectors[list(order)], known, normalise, unknown, generator)
+            known[word] = FIRST_KNOWN + order.setdefault(row_of[spelling], len(order))
+    return _assembled(vectors[list(order)], known, normalise, torch.Generator().manual_seed(seed))
 
 
 def random_vectors(
-    words: Iterable[str],
-    dim: int,
-    *,
-    normalise: bool = False,
-    unknown: int = UNKNOWN,
-    seed: int = 0,
+    words: Iterable[str], dim: int, *, normalise: bool = False, seed: int = 0
 ) -> Vectors:
     """Draw a vector from the normal distribution for each word, to be learned where none are given.
 
-    The words are those to be known: those of the training data, not of the others. For the options
-    see `load_vectors`.
+    The words are those to be known: those of the training data, not of the others.
 
     Example:
         >>> random_vectors(["a", "dog"], 8)
@@ -170,18 +152,15 @@ def random_vectors(
     """
     if dim < 1:
         raise InputError(f"dim: received {dim}; expected 1 or more")
-    known = {word: FIRST_UNKNOWN + unknown + row for row, word in enumerate(dict.fromkeys(words))}
+    known = {word: row for row, word in enumerate(dict.fromkeys(words), FIRST_KNOWN)}
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.randn(len(known), dim, generator=generator)
-    return _assembled(rows, known, normalise, unknown, generator)
+    return _assembled(
+        torch.randn(len(known), dim, generator=generator), known, normalise, generator
+    )
 
 
 def load_joined(
-    files: Sequence[str | os.PathLike[str]],
-    words: Iterable[str],
-    *,
-    normalise: bool = True,
-    seed: int = 0,
+    files: Sequence[PathLike], words: Iterable[str], *, normalise: bool = True, seed: int = 0
 ) -> Vectors:
     """Load the vectors of some words from one file, or those of several files side by side."""
     words = list(words)
@@ -194,7 +173,7 @@ def load_joined(
         return parts[0]
     known: dict[str, int] = {}
     # rows in the parts, 0 for zeros, to the row here: words that share all of them share it
-    rows = {(number,) * len(parts): number for number in range(FIRST_UNKNOWN + UNKNOWN)}
+    rows = {(number,) * len(parts): number for number in range(FIRST_KNOWN)}
     for word in dict.fromkeys(word for part in parts for word in part.known):
         place = tuple(part.id(word) if word in part else 0 for part in parts)
         known[word] = rows.setdefault(place, len(rows))
@@ -214,11 +193,11 @@ def spellings(word: str) -> Iterator[str]:
 
 
 def _assembled(
-    rows: Tensor, known: dict[str, int], normalise: bool, unknown: int, generator: torch.Generator
+    rows: Tensor, known: dict[str, int], normalise: bool, generator: torch.Generator
 ) -> Vectors:
-    drawn = torch.randn(max(unknown, 0), rows.shape[1], generator=generator)
+    drawn = torch.randn(UNKNOWN, rows.shape[1], generator=generator)
     matrix = torch.cat([rows.new_zeros(FIRST_UNKNOWN, rows.shape[1]), drawn, rows])
-    return Vectors(_normalised(matrix) if normalise else matrix, known, unknown=unknown)
+    return Vectors(_normalised(matrix) if normalise else matrix, known)
 
 
 def _normalised(matrix: Tensor) -> Tensor:
