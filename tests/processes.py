@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 
-from treelax.apps.tasks.listops.config import ListOpsConfig
 from treelax.apps.tasks.text.config import TextConfig
 from treelax.apps.tasks.text.data import load_text
 from treelax.apps.tasks.text.experiment import TextExperiment
@@ -25,7 +24,6 @@ from treelax.apps.training.loop import Training
 from treelax.apps.training.processes import joined
 from treelax.apps.training.run import Run
 from treelax.errors import TrainingError
-from treelax.lab.listops.experiment import ListOpsExperiment
 
 SECONDS = 600  # more is a hang
 
@@ -38,7 +36,7 @@ def start(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     size = str(len(commands))
-    found = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": size}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": size}
     return [
         subprocess.Popen(
             [sys.executable, *command],
@@ -48,7 +46,7 @@ def start(
             text=True,
             env=os.environ
             | quick_threads()
-            | found
+            | place
             | {"RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": size}
             | (env or {}),
         )
@@ -75,12 +73,9 @@ def wait(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str, str
 def train(folder: Path, epochs: int | None = None) -> Training:
     """Train the run in a folder until so many epochs are done, or to its end."""
     run = Run.open(folder)
-    cpu = torch.device("cpu")
-    if run.task == "listops":
-        training = Training(run, ListOpsExperiment(run.config(ListOpsConfig), cpu))
-    else:
-        config = run.config(TextConfig)
-        training = Training(run, TextExperiment(config, load_text(config.data), cpu))
+    config = run.config(TextConfig)
+    experiment = TextExperiment(config, load_text(config.data), torch.device("cpu"))
+    training = Training(run, experiment)
     steps = training.steps()
     while training.epoch < (epochs or training.epochs):
         next(steps)

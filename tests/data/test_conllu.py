@@ -99,17 +99,9 @@ def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
         ([DOG, BARK.replace("bark", "")], 2, r"received '2\\t\\t_.*'; expected .* _ for what is"),
         ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
-        (
-            [DOG, row("2", "bark", "VERB", "2", "root")],
-            2,
-            "received head 2; expected 0 to 2, not 2",
-        ),
+        ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "received head 2; .* 0 to 2, not 2"),
         ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
-        (
-            [DOG, row("two", "bark", "VERB", "0", "root")],
-            2,
-            "received 'two.*'; expected an id such as 3",
-        ),
+        ([DOG, row("two", "bark", "VERB", "0", "x")], 2, "received 'two.*'; expected an id such"),
         (["# text = nothing"], 1, "received no word; expected at least one"),
     ],
 )
@@ -124,36 +116,27 @@ def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, messa
 # ------------------------------------------------------------------ writing
 
 
-cell = st.text(
-    st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=5
-)
-value = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])).map(str.strip)
+cell = st.text(st.characters(exclude_characters="\t\n\r", codec="utf-8"), min_size=1, max_size=5)
+value = st.text(st.characters(exclude_characters="\n\r", codec="utf-8")).map(str.strip)
 
 
 @st.composite
 def sentences(draw: st.DrawFn) -> Sentence:
     n = draw(st.integers(1, 5))
-
-    def column(values: st.SearchStrategy[str]) -> tuple[str, ...] | None:
-        drawn = draw(st.none() | st.tuples(*[values] * n))
-        return None if drawn is None or set(drawn) == {"_"} else drawn
-
-    heads = draw(
-        st.none()
-        | st.tuples(*(st.integers(0, n).filter(lambda h, m=m: h != m) for m in range(1, n + 1)))
-    )
+    column = st.none() | st.tuples(*[cell] * n).filter(lambda values: set(values) != {"_"})
+    heads = (st.integers(0, n).filter(lambda h, m=m: h != m) for m in range(1, n + 1))
     key = value.filter(lambda text: "=" not in text)
     return Sentence(
         words=draw(st.tuples(*[cell] * n)),
-        heads=heads,
-        tags=column(cell),
-        labels=column(cell),
+        heads=draw(st.none() | st.tuples(*heads)),
+        tags=draw(column),
+        labels=draw(column),
         metadata=draw(st.dictionaries(key, value, max_size=3)),
-        xpos=column(cell),
+        xpos=draw(column),
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(st.lists(sentences(), max_size=3))
 def test_whatever_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, batch: list[Sentence]
@@ -180,14 +163,10 @@ WHOLE = """\
 """
 
 
-def test_a_file_may_be_rewritten_from_itself(tmp_path: Path) -> None:
+def test_a_file_is_rewritten_but_for_what_was_changed(tmp_path: Path) -> None:
     path = written(tmp_path, WHOLE)
-    assert write_conllu(path, read_conllu(path, require_heads=False)) == 2
+    assert write_conllu(path, read_conllu(path, require_heads=False)) == 2  # from itself
     assert path.read_text() == WHOLE
-
-
-def test_what_is_changed_is_written_and_the_rest_stays(tmp_path: Path) -> None:
-    path = written(tmp_path, WHOLE)
     first, second = read_conllu(path, require_heads=False)
     assert (first.line, second.line) == (1, 11)
     comments = {"sent_id": "c", "twice": "3", "a remark in the middle": "", "more": ""}
@@ -201,9 +180,11 @@ def test_what_is_changed_is_written_and_the_rest_stays(tmp_path: Path) -> None:
 
 def test_a_tree_put_into_the_lines(tmp_path: Path) -> None:
     first = next(read_conllu(written(tmp_path, WHOLE)))
-    told = first.with_tree([0, 1], misc={"Tag": ["a", "b"]}, comments={"newdoc": "x", "label": "y"})
-    assert told[:5] == ["# newdoc = x", *WHOLE.splitlines()[1:4], "# label = y"]
-    assert [told[i].split("\t")[6:] for i in (6, 8)] == [
+    lines = first.with_tree(
+        [0, 1], misc={"Tag": ["a", "b"]}, comments={"newdoc": "x", "label": "y"}
+    )
+    assert lines[:5] == ["# newdoc = x", *WHOLE.splitlines()[1:4], "# label = y"]
+    assert [lines[i].split("\t")[6:] for i in (6, 8)] == [
         ["0", "_", "2:case", "Tag=a"],
         ["1", "_", "0:root", "Gloss=two  spaces|Tag=b"],
     ]

@@ -33,18 +33,15 @@ COMPRESS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.c
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-@pytest.mark.parametrize("zipped", [False, True])
-def test_lines_of_every_kind_of_file(tmp_path: Path, suffix: str, zipped: bool) -> None:
+def test_lines_of_every_kind_of_file(tmp_path: Path, suffix: str) -> None:
     data = COMPRESS[suffix]("\ufeffone\r\ndeux é\n\nlast".encode())
-    if zipped:
-        source = one_file(archive_of(tmp_path / "a.zip", {f"in/a.tsv{suffix}": data}))
-        assert source.name == f"{tmp_path}/a.zip: in/a.tsv{suffix}"
-    else:
-        (tmp_path / f"a.tsv{suffix}").write_bytes(data)
-        source = one_file(tmp_path / f"a.tsv{suffix}")
-        assert source.name == f"{tmp_path}/a.tsv{suffix}"
-    assert source.suffix == ".tsv"
-    assert list(source.lines()) == [(1, "one"), (2, "deux é"), (3, ""), (4, "last")]
+    name = f"a.tsv{suffix}"
+    (tmp_path / name).write_bytes(data)
+    archive = archive_of(tmp_path / "a.zip", {f"in/{name}": data})
+    for path, shown in ((tmp_path / name, name), (archive, f"a.zip: in/{name}")):
+        source = one_file(path)
+        assert (source.name, source.suffix) == (f"{tmp_path}/{shown}", ".tsv")
+        assert list(source.lines()) == [(1, "one"), (2, "deux é"), (3, ""), (4, "last")]
 
 
 def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
@@ -98,8 +95,9 @@ def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     assert Source(tmp_path, "in/été 雪.tsv").name == f"{tmp_path}: in/été 雪.tsv"
 
 
-def test_a_split_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
+def test_a_split_in_a_folder_or_an_archive(tmp_path: Path) -> None:
+    for folder in ("set", "zip"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "set" / "dev.tsv.xz").write_bytes(b"")
     (tmp_path / ".dev.jsonl").write_bytes(b"")
     assert find(tmp_path).file == tmp_path / "set" / "dev.tsv.xz"
@@ -115,12 +113,10 @@ def test_a_split_in_a_folder(tmp_path: Path) -> None:
         find(tmp_path, "test")
     with pytest.raises(InputError, match="split is None"):
         find(tmp_path, None)
-
-
-def test_a_split_in_an_archive(tmp_path: Path) -> None:
-    path = archive_of(
-        tmp_path / "set.zip", {"set/dev.tsv": "x", "__MACOSX/set/._dev.tsv": "y", "set/dev.pdf": ""}
+    zipped = archive_of(
+        tmp_path / "zip" / "set.zip",
+        {"set/dev.tsv": "x", "__MACOSX/set/._dev.tsv": "y", "a.pdf": ""},
     )
-    assert find(path) == find(tmp_path) == Source(path, "set/dev.tsv")
-    with pytest.raises(NoSuchSplitError, match=r"set.zip: holds dev.tsv, dev.pdf; expected test"):
-        find(path, "test")
+    assert find(zipped) == find(zipped.parent) == Source(zipped, "set/dev.tsv")
+    with pytest.raises(NoSuchSplitError, match=r"set.zip: holds dev.tsv, a.pdf; expected test"):
+        find(zipped, "test")

@@ -4,8 +4,6 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from treelax.apps.data.projectivity import nearest_projective
 from treelax.errors import InputError
@@ -27,12 +25,10 @@ def shared(one, other):
 
 
 def test_no_projective_tree_shares_more_arcs():
-    crossing = [heads for heads in ALL if heads not in PROJECTIVE]
-    assert crossing
-    for heads in crossing:
-        found = nearest_projective(heads)
-        assert found in PROJECTIVE
-        assert shared(found, heads) == max(shared(other, heads) for other in PROJECTIVE)
+    for heads in ALL:
+        nearest = nearest_projective(heads)
+        assert nearest in PROJECTIVE
+        assert shared(nearest, heads) == max(shared(other, heads) for other in PROJECTIVE)
 
 
 def test_a_word_is_lifted_no_higher_than_it_must_be():
@@ -40,26 +36,12 @@ def test_a_word_is_lifted_no_higher_than_it_must_be():
     assert nearest_projective([2, 0, 2, 1]) == (2, 0, 2, 2)
 
 
-@given(st.data())
-@settings(max_examples=40)
-def test_only_crossing_trees_change_and_none_stays_crossing(data):
-    n = data.draw(st.integers(1, 12))
-    order = data.draw(st.permutations(range(1, n + 1)))
-    heads = [0] * n
-    for i, word in enumerate(order):
-        heads[word - 1] = data.draw(st.sampled_from([0, *order[:i]]))
-    found = nearest_projective(heads)
-    assert bool(is_tree(torch.tensor(found)))
-    assert bool(is_projective(torch.tensor(found)))
-    assert (found == tuple(heads)) == bool(is_projective(torch.tensor(heads)))
-
-
 def test_a_single_root_stays_single():
     for heads in ALL:
         if heads.count(0) == 1:
-            found = nearest_projective(heads, single_root=True)
-            assert bool(is_tree(torch.tensor(found), single_root=True))
-            assert bool(is_projective(torch.tensor(found)))
+            nearest = nearest_projective(heads, single_root=True)
+            assert nearest in PROJECTIVE
+            assert nearest.count(0) == 1
 
 
 @pytest.mark.parametrize("heads", [[], [2, 1], [1], [0, 3]])

@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from line_runs import CPU
 from listops_runs import metrics, tiny
 from processes import start, train, wait
 from torch import Tensor, nn
@@ -79,45 +80,42 @@ CONFIGS = {
 
 @dataclass(frozen=True)
 class Both:
-    """The folders of the same runs, made by one process and by two, and what the two said last."""
+    """The folders of the same runs, made by one process and by two, and the last error of the two."""
 
     one: Path
     two: Path
-    said: str = ""
+    error: str = ""
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """All runs that two processes make here, since starting processes is slow.
 
-    ``listops`` is begun by one process and ended by two, ``tag`` the other way round.
+    ``pair`` is begun by one process and ended by two, ``tag`` the other way round.
     """
     place = tmp_path_factory.mktemp("distributed")
     one, two = place / "one", place / "two"
-    configs: dict[str, Any] = {k: text_config(place, k, **m) for k, m in CONFIGS.items()}
+    configs = {kind: text_config(place, kind, **model) for kind, model in CONFIGS.items()}
     # two passes over each example, and weights that shrink
     more = {"consistency": 1.0, "weight_decay": 0.1, "label_smoothing": 0.1}
     configs["pair"] = replace(configs["pair"], train=replace(configs["pair"].train, **more))
-    configs["listops"] = tiny("balanced-mc", train__epochs=2, train__batch_size=15)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TREELAX_CACHE", str(place / "cache"))
-        patch.setattr(data, "_latest", None)
-        for name, config in configs.items():
+        for kind, config in configs.items():
             for folder in (one, two):
-                Run.create(folder / name, config, task=name)
-            train(one / name)
-        train(two / "listops", 1)
-        jobs = [f"{two / name}{'=1' if name == 'tag' else ''}" for name in configs]
-        first, second = wait(start([str(WORKER), *jobs], [str(WORKER), *jobs]))
+                Run.create(folder / kind, config, task=kind)
+            train(one / kind)
+        train(two / "pair", 1)
+        jobs = [str(WORKER), str(two / "pair"), f"{two / 'tag'}=1"]
+        first, second = wait(start(jobs, jobs))
         assert second == (9, "", "")
         assert first[:2] == (1, "")
-        patch.setattr(data, "_latest", None)
         assert len(metrics(two / "tag")) == 1
         train(two / "tag")
         yield Both(one, two, first[2])
 
 
-@pytest.mark.parametrize("name", [*CONFIGS, "listops"])
+@pytest.mark.parametrize("name", CONFIGS)
 def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
     one, two = metrics(both.one / name), metrics(both.two / name)
     assert [row["epoch"] for row in two] == [row["epoch"] for row in one] == [1, 2]
@@ -141,7 +139,7 @@ def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
 
 
 def test_a_process_that_dies_does_not_let_the_other_wait(both: Both) -> None:
-    last = both.said.splitlines()[-1].removeprefix("[rank0]: ")
+    last = both.error.splitlines()[-1].removeprefix("[rank0]: ")
     assert re.search(
         r"LostProcessError: another process .* has ended .* all 2 to stay: .*--resume", last
     )
@@ -190,8 +188,7 @@ def test_losses_and_gradients_of_shares_add_up(labels: list[int]) -> None:
     def result(world: World) -> list[Tensor]:
         torch.manual_seed(1)
         generator = torch.Generator().manual_seed(2)
-        cpu = torch.device("cpu")
-        stepper = Stepper(model, loss, [group], generator, 1e9, cpu, world=world, weight=weight)
+        stepper = Stepper(model, loss, [group], generator, 1e9, CPU, world=world, weight=weight)
         stepper.step(None, batch)
         return [stepper.total.float(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
@@ -256,14 +253,12 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(data, "_latest", None)
     monkeypatch.setattr("treelax.apps.tasks.text.experiment.EVALUATION_BATCH", 3)
     monkeypatch.setattr("treelax.lab.listops.experiment.DEV_BATCH", 20)
-    cpu = torch.device("cpu")
     config = text_config(tmp_path, "tag")
     for experiment in (
-        TextExperiment(config, data.load_text(config.data), cpu),
-        ListOpsExperiment(tiny(), cpu),
+        TextExperiment(config, data.load_text(config.data), CPU),
+        ListOpsExperiment(tiny(), CPU),
     ):
         parts = [experiment.evaluate(World(rank, 3).part) for rank in range(3)]
         assert len(experiment.dev) > 2

@@ -34,14 +34,14 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_file_is_fetched_once(tmp_path: Path, served: Served) -> None:
-    told: list[int] = []
-    file = fetch(served.archive(), tmp_path / "new" / "cache", progress=told.append)
+    counts: list[int] = []
+    file = fetch(served.archive(), tmp_path / "new" / "cache", progress=counts.append)
     assert file == tmp_path / "new" / "cache" / "a.zip"
     assert file.read_bytes() == DATA
     assert names(file.parent) == ["a.zip"]
-    assert told[0] == 0
-    assert told[-1] == len(DATA)
-    assert told == sorted(told)
+    assert counts[0] == 0
+    assert counts[-1] == len(DATA)
+    assert counts == sorted(counts)
     assert fetch(served.archive(), file.parent) == file
     assert served.asked == [None]
 
