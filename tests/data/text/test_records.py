@@ -35,13 +35,10 @@ def test_records_stream_and_begin_anew() -> None:
     assert (twice.report.kept, twice.report.dropped) == (2, {"empty sentence": [2]})
 
 
-@pytest.mark.parametrize("empty", ["", "\u00a0\t", ("full", ""), ("", "full")])
-def test_empty_sentences(empty: str | tuple[str, ...]) -> None:
-    some = records("a", empty, "b", empty)
-    assert [r.line for r in some] == [1, 3]
-    assert some.report.lines() == ["2 lines dropped: empty sentence (2, 4)"]
-    kept = records(empty, empty, empty="keep")
-    assert [r.line for r in kept] == [1, 2]
+def test_empty_sentences() -> None:
+    texts = ["a", "", ("full", ""), ("", "full"), "\u00a0\t"]
+    assert [r.line for r in records(*texts)] == [1]
+    assert [r.line for r in records(*texts, empty="keep")] == [1, 2, 3, 4, 5]
 
 
 def test_too_many_words() -> None:
@@ -55,12 +52,6 @@ def test_too_many_words() -> None:
     dropping = records("a", long, unusable="drop")
     assert [r.line for r in dropping] == [1]
     assert dropping.report.lines() == ["1 line dropped: too many words (2)"]
-    assert len(list(records(long, max_words=33_000))) == 1
-
-
-def test_the_limit_counts_tokens_as_the_record_has_them() -> None:
-    (record,) = records("2\u00a01/2 stars", tokens=True, max_words=2)
-    assert record.words() == [["2\u00a01/2", "stars"]]
     with pytest.raises(DataError, match=r"line 2: received 15,000 words"):
         list(records("a", "!" * 15_000))  # as the tokeniser cuts it
 
@@ -109,20 +100,15 @@ pieces = st.sampled_from([
     "café", "naïve", "\u212aelvin", "日本語", "a", "The", "dog", "x\u200by", "«", "…", "/",
 ])
 # fmt: on
-between = st.sampled_from(["", " ", "  ", "\n", *WHITE])
-mixed = st.lists(st.tuples(pieces, between)).map(
-    lambda parts: "".join(word + space for word, space in parts)
-)
-plain = st.text(st.sampled_from("abnotcgmewil .-\n\u00a0éı"))
-common = st.text(st.sampled_from("ab12\u0663 .,:?!\n\u00a0"))
+mixed = st.lists(pieces | st.sampled_from(["", " ", "  ", "\n", *WHITE])).map("".join)
+common = st.text(st.sampled_from("abnotcgmewil12\u0663 .,:?!-\n\u00a0éı"))
 
 
 @settings(max_examples=60)
-@given(mixed | plain | common | st.text())
+@given(mixed | common | st.text())
 @example("")
 @example("a,,b")
 @example("1,000: yes,\n")
-@example(".")
 @example(" . . ")
 @example("a..")
 @example("a. .")
@@ -144,7 +130,5 @@ def test_the_library_is_loaded_only_if_its_rules_are_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk.tokenize.treebank", None)
     tokenizer._treebank.cache_clear()
     assert tokenize("A well-known man from the U.S. to Rome.")[-3:] == ["to", "Rome", "."]
-    with pytest.raises(
-        BackendError, match=r'needs the nltk library.*pip install "treelax\[data\]"'
-    ):
+    with pytest.raises(BackendError, match=r'needs the nltk library.*pip install "treelax\[data'):
         tokenize("It can't")

@@ -195,28 +195,26 @@ def test_an_archive(tmp_path, words):
     vectors = load_vectors(path, ["café", "bird", "the"], normalise=False)
     assert rows_of(vectors) == {"café": [5.0, 6.0], "the": [3.0, 4.0]}
     assert vectors.matrix.dtype == torch.float32
+    rows = np.array([0, 0, 2], dtype=np.int32)
+    shared = load_vectors(
+        archived(tmp_path, words=np.array(words), rows=rows, vec=VEC), ["dog", "the"]
+    )
+    assert shared.known == {"dog": FIRST, "the": FIRST}
+    assert len(shared.matrix) == FIRST + 1
 
 
-def test_an_archive_with_shared_rows(tmp_path):
-    rows = np.array([2, 2, 0, 2], dtype=np.int32)
-    path = archived(tmp_path, words=np.array("dog\nhound\nthe\npup"), rows=rows, vec=VEC)
-    vectors = load_vectors(path, ["hound", "the", "dog"], normalise=False)
-    assert rows_of(vectors) == {"hound": [5.0, 6.0], "the": [3.0, 4.0], "dog": [5.0, 6.0]}
-    assert vectors.known["hound"] == vectors.known["dog"]
-    assert len(vectors.matrix) == FIRST + 2
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
+def test_archives_that_cannot_be_used(tmp_path):
+    one = np.array("the")
+    for arrays in (
         {"vec": VEC},
         {"words": np.array("the\na\nb\nc"), "vec": VEC},
-        {"words": np.array("the"), "vec": np.ones((1, 2), int)},
-        {"words": np.array("the"), "vec": VEC, "rows": np.array([3])},
+        {"words": one, "vec": np.ones((1, 2), int)},
+        {"words": one, "vec": VEC, "rows": np.array([3])},
         {"words": np.array(["the"], dtype=object), "vec": VEC[:1]},
-        {"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")},
-    ],
-)
-def test_archives_that_cannot_be_used(tmp_path, arrays):
-    with pytest.raises(DataError, match=r"vectors.npz: (cannot be read as .npz; exp|.*not finite)"):
-        load_vectors(archived(tmp_path, **arrays), ["the"])
+        {"words": one, "vec": VEC[:1] * np.float16("inf")},
+    ):
+        path = archived(tmp_path, **arrays)
+        with pytest.raises(
+            DataError, match=r"vectors.npz: (cannot be read as .npz; exp|.*not fini)"
+        ):
+            load_vectors(path, ["the"])
