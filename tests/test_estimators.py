@@ -383,8 +383,6 @@ def test_what_a_structure_does_not_have():
         tx.Exact().expect(long, lambda t: t.sum((-2, -1)))
     with pytest.raises(InputError, match="softmax"):
         tx.Relaxed().sample(tx.NonProjective()(torch.zeros(3, 3)))
-    with pytest.raises(InputError, match="labels"):
-        tx.Exact().expect(tx.Labelled(tx.Projective())(torch.zeros(3, 3, 2)), lambda t: t.sum())
 
 
 @pytest.mark.parametrize("estimator", [tx.RLOO(), tx.REINFORCE(2), tx.Exact(), tx.Relaxed()])

@@ -41,15 +41,12 @@ def as_set(trees):
 def test_all_members(structure, n):
     trees = members(structure, n)
     assert structure.contains(trees, torch.tensor(n)).all()
-    if isinstance(structure, tx.Labelled):
-        with pytest.raises(InputError, match="labels is not known"):
-            structure.enumerate(n)
-        return
-    assert round(math.exp(structure.log_count(n))) == len(trees) == len(structure.enumerate(n))
-    assert as_set(structure.enumerate(n)) == as_set(trees)
-    if structure.log_count(20) > math.log(1e6):
+    sizes = structure.sizes(*event(structure, n))
+    assert as_set(structure.enumerate(*sizes)) == as_set(trees)
+    assert round(math.exp(structure.log_count(*sizes))) == len(trees)
+    if n == 4 and structure.log_count(20) > math.log(1e6):
         with pytest.raises(InputError, match="expected at most 1,000,000"):
-            structure.enumerate(20)
+            structure.enumerate(20, *sizes[1:])
 
 
 @every_structure

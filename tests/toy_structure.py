@@ -11,14 +11,14 @@ from treelax.errors import NoTreeError
 from treelax.ops import checks
 from treelax.ops.backend import Algorithm
 from treelax.ops.call import draw_uniforms, make_call
-from treelax.structures import Structure
+from treelax.structures.arcs import Arcs
 from treelax.trees import one_head_each
 
 STAR = Algorithm("star", "star", backends=())
 
 
 @dataclass(frozen=True)
-class Star(Structure):
+class Star(Arcs):
     """Trees whose root has one modifier, the head of all other words: ``n`` of them over ``n`` words."""
 
     name: ClassVar[str] = "star"
@@ -96,9 +96,6 @@ class Star(Structure):
         position = torch.arange(1, value.shape[-1])
         right = torch.where(position == top[..., None], heads == 0, heads == top[..., None])
         return good & (right | ~word).all(-1)
-
-    def enumerate(self, n):
-        return _stars(n + 1).double() if n else torch.zeros(1, 1, 1, dtype=torch.float64)
 
     def log_count(self, n):
         return math.log(max(n, 1))

@@ -1,7 +1,8 @@
-"""The distribution over the structures of a sentence, as a `torch.distributions.Distribution`."""
+"""The distribution over structures, as a `torch.distributions.Distribution`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
@@ -15,11 +16,10 @@ from treelax.errors import InputError
 from treelax.interface import StructureInterface
 from treelax.noise import Noise, NoiseName, noise_named
 from treelax.ops.backend import RELAXATIONS, Relaxation, inner, within_limit
-from treelax.ops.call import HALF_TYPES, value_type
+from treelax.ops.call import precise, value_type
 from treelax.ops.checks import (
     broadcasts,
     check_lengths,
-    check_scores,
     check_temperature,
     one_of,
     readable,
@@ -28,22 +28,11 @@ from treelax.ops.checks import (
 from treelax.ops.problems import Validate
 
 
-class _Scores(constraints.Constraint):
-    """Finite scores or ``-inf``; the padding may hold anything."""
-
-    is_discrete = False
-    event_dim = 2
-
-    def check(self, value: Tensor) -> Tensor:
-        """True for a score that is not NaN or ``+inf``; the distribution itself checks parts only."""
-        return (value < float("inf")).flatten(-2).all(-1)
-
-
 class TopK(NamedTuple):
     """The best structures of a distribution, best first.
 
     Attributes:
-        trees: ``(k, ..., n+1, n+1)``, 0/1; zeros where there are fewer.
+        trees: ``(k, *scores.shape)``, 0/1; zeros where there are fewer.
         log_probs: ``(k, ...)``; ``-inf`` where there are fewer.
     """
 
@@ -52,7 +41,7 @@ class TopK(NamedTuple):
 
 
 class _Members(constraints.Constraint):
-    """0/1 tensors that are structures over the words of a sentence."""
+    """0/1 tensors that are structures of some lengths."""
 
     is_discrete = True
 
@@ -63,12 +52,12 @@ class _Members(constraints.Constraint):
         super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
-        """``(...)``, true where a matrix is such a structure and 0 outside its sentence."""
+        """``(...)``, true where a tensor is such a structure and 0 outside its length."""
         return self.structure.contains(value, self.lengths)
 
 
 class StructureDistribution(Distribution):
-    r"""All structures over a sentence, each with probability by its parts.
+    r"""All structures over a sentence, or whatever has lengths, each with probability by its parts.
 
     .. math:: p(T) = \frac{\exp \sum_i W_i T_i}{Z}
 
@@ -80,8 +69,8 @@ class StructureDistribution(Distribution):
 
     Args:
         structure: what the distribution is over.
-        scores: ``(..., n+1, n+1)`` scores ``W`` of parts; ``-inf`` forbids one.
-        lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
+        scores: ``(..., *event_shape)`` scores ``W`` of parts; ``-inf`` forbids one.
+        lengths: ``(...)`` words per sentence (the root not counted), or None if there is no padding.
         backend: see `treelax.ops.best_tree`.
         validate_args: check the values of scores and lengths, when something is first computed from
             them, and structures given to `log_prob`; on by default, off under ``python -O``. On a GPU
@@ -98,7 +87,10 @@ class StructureDistribution(Distribution):
         tensor([27.,  4.])
     """
 
-    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {"scores": _Scores()}
+    # the operations check values: they know which entries are parts
+    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {
+        "scores": constraints.independent(constraints.less_than(math.inf), 2)
+    }
     has_rsample = True
     has_enumerate_support = False
 
@@ -111,26 +103,24 @@ class StructureDistribution(Distribution):
         backend: str | None = None,
         validate_args: Validate | None = None,
     ) -> None:
+        structure.check_scores(scores)
         dims = structure.event_dim
-        check_scores(scores, structure.rooted, labelled=dims == 3)
         batch, event = scores.shape[:-dims], scores.shape[-dims:]
         if lengths is None:
             lengths = structure.full_lengths(scores)
-        check_lengths(lengths, batch, scores.device)
+        check_lengths(lengths, structure.lengths_shape(batch), scores.device)
         self.structure = structure
         self.scores = scores
         self.lengths = lengths
         self.backend = backend
         self._kept: dict[str, Tensor] = {}
-        # The values are checked by the operations, which know which entries are arcs; the check of
-        # the base class would object to padding.
         super().__init__(batch, event, validate_args=False)
         # Not the default of torch.distributions: torch.compile switches that off for the process.
         self._validate: Validate = __debug__ if validate_args is None else validate_args
 
     @property
     def support(self) -> constraints.Constraint:
-        """The structures over the words of each sentence."""
+        """The structures of each sentence."""
         return _Members(self.structure, self.lengths)
 
     def expand(
@@ -145,7 +135,7 @@ class StructureDistribution(Distribution):
             )
         new = type(self).__new__(type(self)) if _instance is None else _instance
         new.scores = self.scores.expand(batch_shape + self.event_shape)
-        new.lengths = self.lengths.expand(batch_shape)
+        new.lengths = self.lengths.expand(self.structure.lengths_shape(batch_shape))
         new.structure = self.structure
         new.backend = self.backend
         new._kept = {
@@ -161,15 +151,11 @@ class StructureDistribution(Distribution):
         """Backend and validation, as the operations take them."""
         return {"validate": self._validate, "backend": self.backend}
 
-    def _keep(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> Tensor:
-        """The value of a name, computed at most once, with its gradient.
+    def _keep(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Values by name, computed together at most once, with their gradient.
 
         Nothing computed in inference mode is kept: it would later enter a loss as a constant.
         """
-        return self._keep_all(name, compute)[name]
-
-    def _keep_all(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-        """The values that are computed together with one."""
         if name in self._kept:
             return self._kept
         if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled():
@@ -187,23 +173,15 @@ class StructureDistribution(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The structure of the highest score, 0/1, ``(..., n+1, n+1)``."""
+        """The structure of the highest score, 0/1."""
+        best = self.structure.argmax
         return self._keep(
-            "mode",
-            lambda: {"mode": self.structure.argmax(self.scores, self.lengths, **self.options)},
-        )
+            "mode", lambda: {"mode": best(self.scores, self.lengths, **self.options)}
+        )["mode"]
 
     @property
     def _precise(self) -> Tensor:
-        return self.scores.float() if self.scores.dtype in HALF_TYPES else self.scores
-
-    @property
-    def _marginals(self) -> Tensor:
-        def compute() -> dict[str, Tensor]:
-            values = self.structure.marginals(self._precise, self.lengths, **self.options)
-            return dict(zip(("marginals", "log_partition"), values, strict=True))
-
-        return self._keep("marginals", compute)
+        return precise(self.scores)
 
     @property
     def _log_partition(self) -> Tensor:
@@ -211,12 +189,17 @@ class StructureDistribution(Distribution):
         return self._keep(
             "log_partition",
             lambda: {"log_partition": compute(self._precise, self.lengths, **self.options)},
-        )
+        )["log_partition"]
 
     @property
     def marginals(self) -> Tensor:
-        """Probability of each part, ``(..., n+1, n+1)``; the mean of the distribution."""
-        return self._marginals.to(self.scores.dtype)
+        """Probability of each part; the mean of the distribution."""
+
+        def compute() -> dict[str, Tensor]:
+            values = self.structure.marginals(self._precise, self.lengths, **self.options)
+            return dict(zip(("marginals", "log_partition"), values, strict=True))
+
+        return self._keep("marginals", compute)["marginals"].to(self.scores.dtype)
 
     @property
     def mean(self) -> Tensor:
@@ -235,13 +218,13 @@ class StructureDistribution(Distribution):
 
         def compute() -> dict[str, Tensor]:
             scores = self.structure.measured_from(self.mode, self._precise)
-            mask = self.structure.part_mask(self.lengths, self.event_shape[0])
+            mask = self.structure.part_mask(self.lengths, *self.event_shape)
             scores = scores.masked_fill(~mask, 0)
             marginals, lead = self._led(scores)
             return {"measured": scores, "measured_marginals": marginals, "lead": lead}
 
-        cached = self._keep_all("lead", compute)
-        return cached["measured"], cached["measured_marginals"], cached["lead"]
+        values = self._keep("lead", compute)
+        return values["measured"], values["measured_marginals"], values["lead"]
 
     def _led(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Marginals of scores whose best structure is the mode, and how far log Z exceeds its score."""
@@ -249,9 +232,8 @@ class StructureDistribution(Distribution):
         marginals, total = self.structure.marginals(scores, self.lengths, **self.options)
         if self.structure.rooted:
             lead = total - self._inner(best, scores)  # which is 0
-        else:
-            # added up in the same order, so that both have the same rounding
-            alone = scores.masked_fill(best == 0, float("-inf"))
+        else:  # added up in the same order as the total, so that both have the same rounding
+            alone = scores.masked_fill(best == 0, -math.inf)
             options = self.options | {"validate": False}
             lead = total - self.structure.log_partition(alone, self.lengths, **options)
         certain = (marginals == best).flatten(-self.structure.event_dim).all(-1)
@@ -263,13 +245,10 @@ class StructureDistribution(Distribution):
         return self._log_partition.to(value_type(self.scores))
 
     def score(self, tree: Tensor) -> Tensor:
-        """Summed score of the parts of a structure, ``(...)``.
-
-        A forbidden part counts only if the structure has it; then the score is ``-inf``.
-        """
+        """Summed score of the parts of a structure, ``(...)``; ``-inf`` if one is forbidden."""
         return self._inner(tree, self._precise).to(value_type(self.scores))
 
-    def _looks(self, at: Tensor) -> bool:
+    def _validates(self, at: Tensor) -> bool:
         """Whether to read a tensor for validation, which waits for a GPU."""
         wanted = self._validate == "now" or (bool(self._validate) and not at.is_cuda)
         return wanted and readable(at)
@@ -278,14 +257,14 @@ class StructureDistribution(Distribution):
         return inner(weights, scores, self.structure.event_dim)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-probability of structures ``(*sample_shape, ..., n+1, n+1)``.
+        """Log-probability of structures ``(*sample_shape, *scores.shape)``.
 
         What is no such structure over its sentence has ``-inf`` if arguments are not validated; on a
         GPU it has unless they are validated "now", since the others never wait.
         """
         value = self._expanded(value)
         good = self.support.check(value)
-        if self._looks(good) and not bool(good.all()):
+        if self._validates(good) and not bool(good.all()):
             where = tuple(int(x) for x in (~good).nonzero()[0])
             raise InputError(
                 f"Matrix {where} given to log_prob is not of the structure {self.structure}; expected "
@@ -293,7 +272,7 @@ class StructureDistribution(Distribution):
                 "log-probability -inf instead."
             )
         log_prob = self._inner(value, self._precise) - self._log_partition
-        return log_prob.masked_fill(~good, float("-inf")).to(value_type(self.scores))
+        return log_prob.masked_fill(~good, -math.inf).to(value_type(self.scores))
 
     def _expanded(self, value: Tensor) -> Tensor:
         expected = tuple(self.batch_shape + self.event_shape)
@@ -338,10 +317,10 @@ class StructureDistribution(Distribution):
         if order == 1:
             return self.entropy()
         scores, _, lead = self._from_best
-        if order == float("inf"):
+        if order == math.inf:
             return _not_negative(lead).to(value_type(self.scores))
         # forbidden parts stay so; α · -inf would be NaN at 0
-        powered = (order * scores).masked_fill(scores == float("-inf"), float("-inf"))
+        powered = (order * scores).masked_fill(scores == -math.inf, -math.inf)
         powered = within_limit(powered, self.structure.event_dim)
         value = _not_negative((self._led(powered)[1] - order * lead) / (1 - order))
         return value.to(value_type(self.scores))
@@ -374,7 +353,7 @@ class StructureDistribution(Distribution):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Exact samples ``(*sample_shape, ..., n+1, n+1)``, without a gradient."""
+        """Exact samples ``(*sample_shape, *scores.shape)``, without a gradient."""
         return self.structure.sample(
             self.scores,
             self.lengths,
@@ -390,14 +369,14 @@ class StructureDistribution(Distribution):
         *,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Scores plus noise ``(*sample_shape, ..., n+1, n+1)``, their lengths, and the noise.
+        """Scores plus noise ``(*sample_shape, *scores.shape)``, their lengths, and the noise.
 
         Scores and noise are undefined outside parts. Half types are computed in float32: rounding the
         noise would favour some structures.
         """
         shape = sample_size(sample_shape) + self.batch_shape
         scores = self._precise.expand(shape + self.event_shape)
-        lengths = self.lengths.expand(shape)
+        lengths = self.lengths.expand(self.structure.lengths_shape(shape))
         if noise is None:
             return scores, lengths, None
         dims = self.structure.event_dim
@@ -422,9 +401,9 @@ class StructureDistribution(Distribution):
     ) -> Tensor:
         """Perturb and parse: relaxed structures of noisy scores, with a gradient; `treelax.Relaxed`.
 
-        Approximate samples: the noise is added to arcs, not to whole trees (section 3.2 of the
-        paper). With ``straight_through`` the value is the exact best tree of the perturbed scores
-        and the gradient that of their soft tree.
+        Approximate samples: the noise is added to parts, not to whole structures (section 3.2 of the
+        paper). With ``straight_through`` the value is the best structure of the perturbed scores, the
+        gradient that of their relaxed one.
         """
         source = noise_named(noise, noise_scale)
         one_of("relaxation", relaxation, RELAXATIONS)
@@ -432,12 +411,12 @@ class StructureDistribution(Distribution):
             check_temperature(temperature)
         noisy, lengths, _ = self.perturbed(source, sample_shape, generator=generator)
         settings = {"relaxation": relaxation, "temperature": temperature, **self.options}
-        if not straight_through:
-            return self.structure.relaxed(noisy, lengths, **settings).to(self.scores.dtype)
-        hard = self.structure.argmax(noisy, lengths, **self.options)
-        soft = self.structure.relaxed(noisy, lengths, **settings)
-        # the bracket is exactly 0, so the value is the discrete structure bit by bit
-        return (hard + (soft - soft.detach())).to(self.scores.dtype)
+        result = self.structure.relaxed(noisy, lengths, **settings)
+        if straight_through:
+            hard = self.structure.argmax(noisy, lengths, **self.options)
+            # the bracket is exactly 0, so the value is the discrete structure bit by bit
+            result = hard + (result - result.detach())
+        return result.to(self.scores.dtype)
 
 
 def _not_negative(value: Tensor) -> Tensor:
@@ -473,13 +452,11 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
             f"The distributions have batch shapes {tuple(p.batch_shape)} and "
             f"{tuple(q.batch_shape)}; expected shapes that broadcast."
         ) from None
-    if p._looks(lengths[0]) and not torch.equal(*lengths):
+    if p._validates(lengths[0]) and not torch.equal(*lengths):
         raise InputError("The distributions have different lengths; expected equal lengths.")
-    own_scores, others = torch.broadcast_tensors(p.scores, q.scores)
-    counts = (
-        (others == float("-inf")).float().masked_fill(own_scores == float("-inf"), float("-inf"))
-    )
+    forbidden, missing = (x == -math.inf for x in torch.broadcast_tensors(p.scores, q.scores))
+    counts = missing.float().masked_fill(forbidden, -math.inf)
     missing = p.structure.has_extra_support(q.structure, counts, lengths[0], backend=p.backend)
     surprise = _surprise(p, q).masked_fill(missing, 0)
-    kl = _not_negative(surprise - _surprise(p, p)).masked_fill(missing, float("inf"))
+    kl = _not_negative(surprise - _surprise(p, p)).masked_fill(missing, math.inf)
     return kl.to(value_type(p.scores))

@@ -1,11 +1,12 @@
-"""What distributions, searches and SparseMAP ask of a structure.
+"""What a structure offers, and what everything built on structures asks of one.
 
-`treelax.structures.Structure` adds what is built on those. It stands outside the package of structures,
-whose `__init__` imports them all, and distributions with them.
+`treelax.structures.Structure` adds the search for the k best and the distribution. This stands outside
+the package of structures, whose `__init__` imports them all, and distributions with them.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
@@ -13,8 +14,8 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.ops import checks
 from treelax.ops.backend import LIMIT, Relaxation, within_limit
-from treelax.ops.checks import arc_mask, span_mask
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.result import SparseMap
 
@@ -36,10 +37,12 @@ class StructureInterface(ABC):
 
     #: Of the structure in configurations and messages.
     name: ClassVar[str]
-    #: Dimensions of a structure's tensor.
+    #: Dimensions of a structure's tensor, which has the shape of the scores.
     event_dim: ClassVar[int] = 2
-    #: What it is made of: arcs, with the root at index 0, or spans.
-    part: ClassVar[str] = "arc"
+    #: Numbers that say how long an instance is; lengths ``(...)`` hold one, ``(..., 2)`` a pair.
+    length_count: ClassVar[int] = 1
+    #: What it is made of. Those of arcs have the root at index 0 of their scores.
+    part: ClassVar[str]
     #: Relaxations that it has, the usual one first.
     relaxations: ClassVar[tuple[Relaxation, ...]] = ("softmax", "entropy")
 
@@ -48,15 +51,43 @@ class StructureInterface(ABC):
         if "name" in vars(cls):
             BY_NAME.setdefault(cls.name, cls)
 
+    # ── scores and lengths ────────────────────────────────────────────────────────────────────
+
     @property
     def rooted(self) -> bool:
         """Whether scores have a row and a column for the root."""
         return self.part == "arc"
 
+    def check_scores(self, scores: Tensor) -> None:
+        """Raise unless scores are a tensor of the right type and shape."""
+        checks.check_dense(scores)
+        if scores.dim() < self.event_dim:
+            raise InputError(
+                f"scores has shape {tuple(scores.shape)}; expected at least {self.event_dim} "
+                f"dimensions, those of {self}."
+            )
+
+    @abstractmethod
+    def sizes(self, *shape: int) -> tuple[int, ...]:
+        """What scores of a shape have room for: lengths, then numbers of labels and the like.
+
+        These are the arguments of `enumerate` and `log_count`.
+        """
+
     def full_lengths(self, scores: Tensor) -> Tensor:
-        """Lengths ``(...)`` of sentences for which scores have no padding."""
-        batch, words = scores.shape[: -self.event_dim], scores.shape[-self.event_dim] - self.rooted
-        return torch.full(batch, words, dtype=torch.int64, device=scores.device)
+        """Lengths ``(...)`` for which scores have no padding."""
+        batch, event = scores.shape[: -self.event_dim], scores.shape[-self.event_dim :]
+        if self.length_count == 1:  # filled, not copied, which would wait for a GPU
+            size = self.sizes(*event)[0]
+            return torch.full(batch, size, dtype=torch.int64, device=scores.device)
+        sizes = torch.tensor(self.sizes(*event)[: self.length_count], device=scores.device)
+        return sizes.expand(*batch, -1)
+
+    def lengths_shape(self, batch: torch.Size) -> torch.Size:
+        """Shape of the lengths of a batch."""
+        return torch.Size(batch if self.length_count == 1 else (*batch, self.length_count))
+
+    # ── operations ────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def argmax(
@@ -122,39 +153,94 @@ class StructureInterface(ABC):
     ) -> SparseMap:
         """The point nearest to the scores among all mixtures of structures."""
 
-    def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
-        """Scores less what is the same for all structures, small at the parts of the best one.
+    @abstractmethod
+    def top_k(
+        self, scores: Tensor, lengths: Tensor | None = None, k: int = 1, **options: Unpack[Options]
+    ) -> tuple[Tensor, Tensor]:
+        """The ``k`` best structures, best first, and their scores."""
 
-        This keeps the digits of huge scores. The arcs of a word lose the score of the arc that the best
-        structure has; a span that every tree has loses its score, any other that of a span in the best
-        tree. What is subtracted has no gradient: no probability depends on it.
-        """
-        if scores.numel() == 0:
-            return scores
-        labels = (-1,) if self.event_dim == 3 else ()  # of which a part in a structure has one
-        forbidden = scores == float("-inf")
-        scores = scores.clamp(-LIMIT, LIMIT)
-        at_best = torch.where((best != 0) & ~forbidden, scores.detach(), 0)
-        if self.rooted:
-            taken = at_best.sum((-2 - len(labels), *labels), keepdim=True)
-        else:
-            inside = best != 0
-            if labels:
-                at_best, inside = at_best.sum(-1), inside.any(-1)
-            place = torch.arange(inside.shape[-1], device=scores.device)
-            last = inside.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] - 1
-            shared = (place[:, None] == place) | ((place[:, None] == 0) & (place == last))
-            others = at_best.masked_fill(shared | ~inside, float("-inf")).amax(
-                (-2, -1), keepdim=True
-            )
-            taken = torch.where(shared, at_best, others.masked_fill(others == float("-inf"), 0))
-            if labels:
-                taken = taken[..., None]
-        return within_limit(scores - taken, self.event_dim).masked_fill(forbidden, float("-inf"))
+    @abstractmethod
+    def max_marginals(
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
+    ) -> Tensor:
+        """For each part the score of the best structure that has it."""
+
+    # ── structures and their parts ────────────────────────────────────────────────────────────
 
     @abstractmethod
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether 0/1 tensors are structures over their sentences, ``(...)``."""
+        """Whether 0/1 tensors are structures of these lengths, ``(...)``."""
+
+    @abstractmethod
+    def enumerate(self, *sizes: Any, **named: Any) -> Tensor:
+        """All structures of some `sizes`, 0/1 in float64.
+
+        Raises:
+            InputError: there are too many.
+        """
+
+    @abstractmethod
+    def log_count(self, *sizes: Any, **named: Any) -> float:
+        """Log of the number of structures of some `sizes`."""
+
+    @abstractmethod
+    def part_mask(self, lengths: Tensor, *shape: int) -> Tensor:
+        """True at the parts in scores ``shape``; broadcasts to ``(..., *shape)``."""
+
+    @abstractmethod
+    def part_count(self, lengths: Tensor) -> Tensor:
+        """How many parts a structure has, ``(...)``; at most, where they differ."""
+
+    def most_parts(self, *shape: int) -> int:
+        """How many parts a structure has at most in scores of a shape."""
+        full = torch.tensor(self.sizes(*shape)[: self.length_count])
+        return int(self.part_count(full[0] if self.length_count == 1 else full))
+
+    def parts_of(self, value: Tensor) -> Tensor:
+        """The parts of structures one by one, ``(parts, ...)``, true at each; some may be empty."""
+        event = value.shape[-self.event_dim :]
+        flat = (value != 0).flatten(-self.event_dim)
+        places = flat.byte().argsort(stable=True, dim=-1, descending=True)
+        places = places[..., : self.most_parts(*event)].movedim(-1, 0)[..., None]
+        one = torch.zeros_like(flat).expand(len(places), *flat.shape)
+        return one.scatter(-1, places, flat.expand_as(one).gather(-1, places)).unflatten(-1, event)
+
+    @abstractmethod
+    def compatible_parts(self, parts: Tensor) -> Tensor:
+        """True at the parts that a structure may have which has all of the given ones.
+
+        They must force those given: to forbid all others is to force them.
+        """
+
+    @property
+    def unconstrained(self) -> StructureInterface | None:
+        """The structure whose words choose their arcs alone; None where parts belong to no word."""
+        return None
+
+    # ── differences of scores ─────────────────────────────────────────────────────────────────
+
+    def shared_score(self, best: Tensor, at_best: Tensor) -> Tensor:
+        """What to take off every part, the same sum for all structures; 0 where nothing is known to be.
+
+        Args:
+            best: true at the parts of the best structure.
+            at_best: the scores there, 0 elsewhere.
+        """
+        return at_best.new_zeros(())
+
+    def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
+        """Scores less what is the same for all structures, small at the parts of the best one.
+
+        This keeps the digits of huge scores. What is subtracted has no gradient: no probability depends
+        on it.
+        """
+        if scores.numel() == 0:
+            return scores
+        forbidden = scores == -math.inf
+        scores = scores.clamp(-LIMIT, LIMIT)
+        at_best = torch.where((best != 0) & ~forbidden, scores.detach(), 0)
+        scores = scores - self.shared_score(best != 0, at_best)
+        return within_limit(scores, self.event_dim).masked_fill(forbidden, -math.inf)
 
     def has_extra_support(
         self,
@@ -169,76 +255,20 @@ class StructureInterface(ABC):
         Args:
             other: of the same kind.
             counts: 1 where the other's scores forbid a part, ``-inf`` where this one's do, else 0.
-            lengths: words per sentence.
+            lengths: of the structures.
             backend: see `treelax.ops.best_tree`.
         """
-        # the best structure counts what the other forbids: a part is 2, a root 1 if only one may be
-        counts = 2 * counts
-        one_root, other_has_one = (getattr(s, "single_root", False) for s in (self, other))
-        more_roots = other_has_one and not one_root
-        if more_roots:
-            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
-        tree = self.argmax(counts, lengths, validate=False, backend=backend)
-        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
+        best = self.argmax(counts, lengths, validate=False, backend=backend)
+        return (best * counts.clamp(min=0)).flatten(-self.event_dim).sum(-1) > 0
 
-    @abstractmethod
-    def top_k(
-        self, scores: Tensor, lengths: Tensor | None = None, k: int = 1, **options: Unpack[Options]
-    ) -> tuple[Tensor, Tensor]:
-        """The ``k`` best structures, best first, and their scores."""
-
-    @abstractmethod
-    def max_marginals(
-        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
-    ) -> Tensor:
-        """For each part the score of the best structure that has it."""
-
-    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """True at the entries that are parts, ``(..., size, size)``."""
-        return (arc_mask if self.rooted else span_mask)(lengths, size)
-
-    def part_count(self, lengths: Tensor) -> Tensor:
-        """How many parts a structure has, ``(...)``: an arc for every word."""
-        return lengths
-
-    def parts_of(self, value: Tensor) -> Tensor:
-        """The parts of structures one by one, ``(parts, ...)``, true at each; some may be empty."""
-        column = torch.arange(1, value.shape[-1], device=value.device)
-        column = column.view(-1, *(1,) * value.dim()) == torch.arange(
-            value.shape[-1], device=value.device
-        )
-        return column & (value != 0)
-
-    @property
-    def unconstrained(self) -> StructureInterface | None:
-        """The structure whose words choose their arcs alone; None where parts belong to no word."""
-        return None
-
-    def compatible_parts(self, parts: Tensor) -> Tensor:
-        """True at the parts that a structure may have which has all of the given ones.
-
-        They force those given: every word has a head, so forbidding all others forces one.
-        """
-        return parts | ~parts.any(-2, keepdim=True)
-
-    @abstractmethod
-    def enumerate(self, n: int) -> Tensor:
-        """All structures over ``n`` words, 0/1 in float64; for short sentences.
-
-        Raises:
-            InputError: there are too many.
-        """
-
-    @abstractmethod
-    def log_count(self, n: int) -> float:
-        """Log of the number of structures over ``n`` words."""
+    # ── words for messages ────────────────────────────────────────────────────────────────────
 
     @property
     def none_left(self) -> str:
-        """What forbidden parts leave where they leave no structure, for messages."""
-        return "a word without a head"
+        """What forbidden parts leave where they leave no structure."""
+        return "no structure"
 
     @property
+    @abstractmethod
     def rules(self) -> str:
-        """What makes a 0/1 tensor such a structure, for messages."""
-        return "one head per word"
+        """What makes a 0/1 tensor such a structure."""

@@ -64,7 +64,7 @@ def test_labels_and_what_is_refused():
     vectors = torch.zeros(2, 5, 8)
     latent = LatentTree(SpanScorer(8, 16, labels=3), tx.Labelled(tx.Binary()))
     assert latent(vectors).shape == (2, 5, 5, 3)
-    with pytest.raises(InputError, match=r"scorer made \(2, 5, 5\).*'labels'"):
+    with pytest.raises(InputError, match=r"scores has shape \(2, 5, 5\).*n, n, labels"):
         LatentTree(SpanScorer(8, 16), tx.Labelled(tx.Binary()))(vectors)
     with pytest.raises(InputError, match=r"tree has shape \(2, 4, 4\)"):
         BinaryTreeLSTM(8, 4)(vectors, torch.zeros(2, 4, 4))

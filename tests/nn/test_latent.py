@@ -163,7 +163,6 @@ def test_the_default_relaxation_is_one_that_the_structure_has():
             'expected "entropy"',
         ),
         (tx.Labelled(tx.Projective()), {"estimator": tx.SPIGOT()}, 'expected "polytope"'),
-        (tx.Labelled(tx.Projective()), {"estimator": tx.Exact()}, "cannot be enumerated"),
         (
             tx.NonProjective(),
             {"estimator": tx.IMLE(), "relaxation": "softmax"},

@@ -110,7 +110,8 @@ REFUSED = [
     (lambda: LAYER(TWO, [4, 2]), "lengths is a list"),
     (lambda: LAYER(TWO, torch.ones(2, 4).bool()), r"mask\.sum\(-1\)"),
     (lambda: LAYER(TWO, ELSEWHERE), "meta; expected cpu"),
-    (lambda: LatentTree(Given(zeros(2, 4, 5)))(TWO), r"scorer made \(2, 4, 5\).*\(2, 5, 5\)"),
+    (lambda: LatentTree(Given(zeros(2, 4, 5)))(TWO), r"scores has shape \(2, 4, 5\).*n\+1, n\+1"),
+    (lambda: LatentTree(Given(zeros(2, 4, 4)))(TWO), r"scorer made \(2, 4, 4\).*of 4 words"),
 ]
 
 

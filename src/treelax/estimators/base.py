@@ -16,6 +16,7 @@ from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.interface import StructureInterface
 from treelax.noise import Noise
+from treelax.ops.call import precise
 from treelax.ops.checks import readable
 
 Loss = Callable[[Tensor], Tensor]
@@ -47,7 +48,7 @@ class Estimator(ABC):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Structures ``(*sample_shape, ..., n+1, n+1)`` with a gradient to the scores."""
+        """Structures ``(*sample_shape, *scores.shape)`` with a gradient to the scores."""
 
     def expect(
         self,
@@ -60,43 +61,47 @@ class Estimator(ABC):
 
         Args:
             distribution: of the structures.
-            f: from structures ``(samples, ..., n+1, n+1)`` to losses ``(samples, ...)``.
+            f: from structures ``(samples, *scores.shape)`` to losses ``(samples, ...)``.
             generator: source of randomness.
-
-        Raises:
-            InputError: ``f`` returns another shape.
         """
-        structures = self.sample(distribution, (self.samples,), generator=generator)
-        return checked_losses(f(structures), structures, distribution.structure.event_dim).mean(0)
+        structures = self._drawn(distribution, (self.samples,), generator, 1 / self.samples)
+        return checked_losses(f(structures), structures, distribution).mean(0)
+
+    def _drawn(
+        self,
+        distribution: StructureDistribution,
+        shape: Any,
+        generator: torch.Generator | None,
+        share: float,
+    ) -> Tensor:
+        """Samples, of which each one's loss has a share in the loss of all."""
+        return self.sample(distribution, shape, generator=generator)
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
         """The structure with fractional parts that stands for the whole distribution: no noise."""
         return distribution.marginals
 
 
-#: Estimators whose first gradient has been checked; a GPU would have to wait for every one.
-_CHECKED: set[FiniteStep] = set()
+class Pathwise(Estimator):
+    """An estimator whose samples are made of perturbed scores."""
 
-
-class FiniteStep(Estimator):
-    """A discrete estimator that takes a step along the gradient of a loss."""
-
-    step: float
-
-    @property
-    def discrete(self) -> bool:
-        """Training sees discrete structures."""
-        return True
+    noise: Noise | None
 
     @abstractmethod
-    def draw(
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
+    ) -> Tensor:
+        """Structures of noisy scores, each of whose losses has a ``share`` in the loss of all."""
+
+    def _drawn(
         self,
         distribution: StructureDistribution,
-        sample_shape: Any,
+        shape: Any,
         generator: torch.Generator | None,
         share: float,
     ) -> Tensor:
-        """Discrete structures; ``share``: the weight of each one's loss in the loss of all."""
+        scores, lengths, _ = distribution.perturbed(self.noise, shape, generator=generator)
+        return self.made(distribution, scores, lengths, share).to(distribution.scores.dtype)
 
     def sample(
         self,
@@ -105,29 +110,39 @@ class FiniteStep(Estimator):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
-        return self.draw(distribution, sample_shape, generator, 1)
+        return self._drawn(distribution, sample_shape, generator, 1)
 
-    def expect(
-        self,
-        distribution: StructureDistribution,
-        f: Loss,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """The mean loss ``(...)``; each sample's step is along the gradient of its loss."""
-        drawn = self.draw(distribution, (self.samples,), generator, 1 / self.samples)
-        return checked_losses(f(drawn), drawn, distribution.structure.event_dim).mean(0)
+
+class Soft(Pathwise):
+    """An estimator whose structures have fractional parts."""
+
+    def soft(self, distribution: StructureDistribution) -> Tensor:
+        soft = self.made(distribution, precise(distribution.scores), distribution.lengths)
+        return soft.to(distribution.scores.dtype)
+
+
+#: Estimators whose first gradient has been checked; a GPU would have to wait for every one.
+_CHECKED: set[FiniteStep] = set()
+
+
+class FiniteStep(Pathwise):
+    """A discrete estimator that takes a step along the gradient of a loss."""
+
+    step: float
+
+    @property
+    def discrete(self) -> bool:
+        return True
 
     def warn_if_zero(
-        self, distribution: StructureDistribution, grad: Tensor, found: Tensor
+        self, distribution: StructureDistribution, grad: Tensor, result: Tensor
     ) -> None:
         """Warn if the first gradient is 0 for a whole batch although that of the loss is not."""
         size = distribution.batch_shape.numel()
-        if size == 1 or self in _CHECKED or not readable(found):
+        if size == 1 or self in _CHECKED or not readable(result):
             return
         _CHECKED.add(self)
-        if bool(grad.any()) and not bool(found.any()):
+        if bool(grad.any()) and not bool(result.any()):
             warnings.warn(
                 f"treelax: the first gradient of {self} is exactly 0 for all {size} sentences: no step "
                 "along the gradient of the loss changes a structure. If the loss is a mean over them, "
@@ -142,7 +157,6 @@ class ExpectedLoss(Estimator):
 
     @property
     def discrete(self) -> bool:
-        """Training sees discrete structures."""
         return True
 
     def sample(
@@ -159,9 +173,9 @@ class ExpectedLoss(Estimator):
         )
 
 
-def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:
+def checked_losses(losses: Any, structures: Tensor, distribution: StructureDistribution) -> Tensor:
     """Losses of structures; raise unless there is one for each."""
-    expected = tuple(structures.shape[:-dims])
+    expected = tuple(structures.shape[: -distribution.structure.event_dim])
     if not isinstance(losses, Tensor) or tuple(losses.shape) != expected:
         received = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise InputError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,10 +23,7 @@ class Exact(ExpectedLoss):
     r"""The expected loss :math:`\sum_T p(T) f(T)` over all structures, for short sentences.
 
     Its gradient is exact: the judge of all other estimators. Every structure goes through ``f``:
-    7,752 projective trees over 7 words, 262,144 non-projective ones.
-
-    Raises:
-        InputError: there are more than a million structures to try, or they have labels.
+    7,752 projective trees over 7 words, 262,144 non-projective ones, and a million at most.
 
     Example:
         >>> from treelax import Projective
@@ -32,10 +31,6 @@ class Exact(ExpectedLoss):
         >>> Exact().expect(trees, lambda tree: tree[..., 0, 1])
         tensor([0.5833, 0.5833], grad_fn=<SumBackward1>)
     """
-
-    def check_structure(self, structure: StructureInterface) -> None:
-        """Raise unless its structures can be listed."""
-        structure.enumerate(0)
 
     def expect(
         self,
@@ -45,33 +40,49 @@ class Exact(ExpectedLoss):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """The sum over all structures, ``(...)``; ``f`` takes them at once."""
-        structure, scores = distribution.structure, distribution.scores
+        structure, scores, lengths = (
+            distribution.structure,
+            distribution.scores,
+            distribution.lengths,
+        )
         distribution.log_partition  # noqa: B018  checks the scores
-        size = scores.shape[-structure.event_dim]
-        longest = size - structure.rooted
-        if checks.readable(distribution.lengths) and distribution.lengths.numel():
-            longest = int(distribution.lengths.max())
-        table, counts = all_structures(structure, longest, size, scores.device)
-        # (structures, ..., n+1, n+1); sentences with fewer repeat their first one with weight 0
-        trees = table[:, distribution.lengths].to(scores.dtype)
+        if structure.length_count == 1:
+            lengths = lengths[..., None]
+        event = scores.shape[-structure.event_dim :]
+        sizes = structure.sizes(*event)
+        longest = sizes[: lengths.shape[-1]]
+        if checks.readable(lengths) and lengths.numel():
+            longest = tuple(lengths.reshape(-1, len(longest)).amax(0).tolist())
+        others = sizes[len(longest) :]
+        table, counts = all_structures(structure, longest, others, tuple(event), scores.device)
+        # (structures, *scores.shape); sentences with fewer repeat their first one with weight 0
+        index: tuple[Tensor, ...] = lengths.unbind(-1)
+        structures = table[(slice(None), *index)].to(scores.dtype)
         rank = torch.arange(len(table), device=scores.device)
-        none = rank.reshape(-1, *(1,) * distribution.lengths.dim()) >= counts[distribution.lengths]
-        losses = checked_losses(f(trees), trees, structure.event_dim)
-        log_weights = inner(trees, distribution.scores, structure.event_dim)
-        shares = log_weights.masked_fill(none, float("-inf")).softmax(0)
+        none = rank.reshape(-1, *(1,) * index[0].dim()) >= counts[index]
+        losses = checked_losses(f(structures), structures, distribution)
+        log_weights = inner(structures, scores, structure.event_dim)
+        shares = log_weights.masked_fill(none, -math.inf).softmax(0)
         return (shares.to(losses.dtype) * losses).sum(0).to(value_type(scores))
 
 
 @lru_cache(maxsize=4)
 def all_structures(
-    structure: StructureInterface, longest: int, size: int, device: torch.device
+    structure: StructureInterface,
+    longest: tuple[int, ...],
+    others: tuple[int, ...],
+    event: tuple[int, ...],
+    device: torch.device,
 ) -> tuple[Tensor, Tensor]:
-    """Structures of each length, ``(structures, lengths, size, size)``, and how many of each."""
+    """Structures of all lengths, ``(structures, *lengths, *event)``, and how many of each."""
+    room = [length + 1 for length in longest]
+    every = [*itertools.product(*map(range, room))]
     # the longest first: they may be too many
-    per_length = [structure.enumerate(n) for n in range(longest, -1, -1)][::-1]
-    table = torch.zeros(max(map(len, per_length)), len(per_length), size, size, dtype=torch.bool)
-    for n, trees in enumerate(per_length):
-        width = trees.shape[-1]
-        table[:, n, :width, :width] = trees[0] != 0
-        table[: len(trees), n, :width, :width] = trees != 0
-    return table.to(device), torch.tensor([len(trees) for trees in per_length], device=device)
+    listed = [structure.enumerate(*lengths, *others) for lengths in reversed(every)][::-1]
+    table = torch.zeros(len(every), max(map(len, listed)), *event, dtype=torch.bool)
+    for row, found in zip(table, listed, strict=True):
+        inside = tuple(slice(size) for size in found.shape[1:])
+        row[:, *inside] = found[0] != 0
+        row[: len(found), *inside] = found != 0
+    counts = torch.tensor([len(found) for found in listed], device=device)
+    return table.unflatten(0, room).movedim(len(room), 0).to(device), counts.view(room)

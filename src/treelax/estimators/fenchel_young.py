@@ -32,12 +32,10 @@ def fenchel_young_loss(
 
     Args:
         distribution: of structures, with the scores.
-        gold: ``(..., n+1, n+1)``, 0/1.
-        estimator: which F; `Perturbed` with 8 samples by default.
+        gold: structures 0/1, of the shape of the scores.
+        estimator: which F; `Perturbed` with 8 samples by default, whose losses lack a constant and
+            may be below 0.
         generator: source of randomness.
-
-    Returns:
-        Losses ``(...)``; those of `Perturbed` lack a constant and may be below 0.
 
     Example:
         >>> from treelax import Projective
@@ -55,11 +53,11 @@ def fenchel_young_loss(
             f"estimator is {estimator!r}; expected treelax.Perturbed, treelax.Marginals or "
             "treelax.SparseMAP."
         )
-    dims = distribution.structure.event_dim
     expected = tuple(distribution.batch_shape + distribution.event_shape)
     if not isinstance(gold, Tensor) or tuple(gold.shape) != expected:
         received = tuple(gold.shape) if isinstance(gold, Tensor) else type(gold).__name__
         raise InputError(f"gold is {received}; expected a structure for each sentence, {expected}.")
+    dims = distribution.structure.event_dim
     loss = estimator.conjugate(distribution, generator)
     loss = loss - inner(gold, precise(distribution.scores), dims)
     if isinstance(estimator, SparseMAP):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
@@ -38,9 +36,6 @@ class IMLE(FiniteStep):
         noise: usually `treelax.SumOfGamma`, or None.
         samples: structures that `expect` looks at.
 
-    Raises:
-        InputError: the step is not positive.
-
     Example:
         >>> from treelax import Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
@@ -61,23 +56,16 @@ class IMLE(FiniteStep):
         check_noise(self.noise)
         check_samples(self.samples)
 
-    def draw(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any,
-        generator: torch.Generator | None,
-        share: float,
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        """The best structures of perturbed scores."""
-        noisy, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         best, options = distribution.structure.argmax, distribution.options
-        hard = best(noisy, lengths, **options)
+        hard = best(scores, lengths, **options)
         step = self.step / share
 
-        def rule(grad: Tensor, hard: Tensor, noisy: Tensor, lengths: Tensor) -> Tensor:
-            gradient = (hard - best(noisy - step * grad, lengths, **options)) / step
+        def rule(grad: Tensor, hard: Tensor, scores: Tensor, lengths: Tensor) -> Tensor:
+            gradient = (hard - best(scores - step * grad, lengths, **options)) / step
             self.warn_if_zero(distribution, grad, gradient)
             return gradient
 
-        result = with_gradient(hard, noisy, rule, noisy.detach(), lengths)
-        return result.to(distribution.scores.dtype)
+        return with_gradient(hard, scores, rule, scores.detach(), lengths)

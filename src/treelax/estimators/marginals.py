@@ -51,23 +51,18 @@ class Marginals(Estimator):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The marginals, the same for each sample."""
-        soft = self.soft(distribution)
+        soft = self.soft(distribution)  # the same for each sample
         return soft.expand(sample_size(sample_shape) + soft.shape)
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
-        """The marginals."""
         return self._relaxed.soft(distribution)
 
     def conjugate(
         self, distribution: StructureDistribution, generator: torch.Generator | None = None
     ) -> Tensor:
         """``τ log Z(W/τ)``, whose gradient is the mean structure; see `fenchel_young_loss`."""
-        heat = self.temperature
+        structure, heat = distribution.structure, self.temperature
         scores = precise(distribution.scores)
-        if isinstance(heat, Tensor):
-            scores = scores / heat.reshape(heat.shape + (1,) * distribution.structure.event_dim)
-        else:
-            scores = scores / heat
-        structure = distribution.structure
-        return heat * structure.log_partition(scores, distribution.lengths, **distribution.options)
+        wide = heat[(..., *(None,) * structure.event_dim)] if isinstance(heat, Tensor) else heat
+        options = distribution.options
+        return heat * structure.log_partition(scores / wide, distribution.lengths, **options)

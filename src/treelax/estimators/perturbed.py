@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +40,6 @@ class Perturbed(Estimator):
         samples: M.
         noise: `treelax.Gumbel` or `treelax.Gaussian`; its scale is :math:`\sigma`.
 
-    Raises:
-        InputError: noise of another kind, or of scale 0.
-
     Example:
         >>> from treelax import Gaussian, Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
@@ -71,20 +69,18 @@ class Perturbed(Estimator):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Means of M structures each, ``(*sample_shape, ..., n+1, n+1)``."""
         shape = (self.samples, *sample_size(sample_shape))
         noisy, lengths, drawn = distribution.perturbed(self.noise, shape, generator=generator)
-        structure = distribution.structure
-        dims = structure.event_dim
+        structure, event = distribution.structure, distribution.event_shape
         trees = structure.argmax(noisy, lengths, **distribution.options)
         mean = trees.mean(0)
-        mask = structure.part_mask(lengths, noisy.shape[-dims]) & (noisy > float("-inf"))
+        mask = structure.part_mask(lengths, *event) & (noisy > -math.inf)
         assert drawn is not None
         slope = self.noise.score(drawn).masked_fill(~mask, 0)
 
         def rule(grad: Tensor, mean: Tensor, trees: Tensor, slope: Tensor) -> Tensor:
             # T - (mean of the others) = M/(M-1) · (T - mean of all)
-            m = self.samples
+            m, dims = self.samples, len(event)
             apart = m / (m - 1) * (trees - mean) if m > 1 else trees
             along = (apart * grad).flatten(-dims).sum(-1)
             return (along.reshape(along.shape + (1,) * dims) * slope).mean(0)
@@ -100,15 +96,14 @@ class Perturbed(Estimator):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The loss of the mean structure, ``f`` of ``(1, ..., n+1, n+1)``."""
+        """The loss of the mean structure, of which ``f`` gets one."""
         mean = self.sample(distribution, (1,), generator=generator)
-        return checked_losses(f(mean), mean, distribution.structure.event_dim)[0]
+        return checked_losses(f(mean), mean, distribution)[0]
 
     def conjugate(
         self, distribution: StructureDistribution, generator: torch.Generator | None = None
     ) -> Tensor:
         """Mean score of the best structures, with their mean as gradient; see `fenchel_young_loss`."""
         noisy, lengths, _ = distribution.perturbed(self.noise, (self.samples,), generator=generator)
-        structure = distribution.structure
-        trees = structure.argmax(noisy, lengths, **distribution.options)
-        return inner(trees, noisy, structure.event_dim).mean(0)
+        trees = distribution.structure.argmax(noisy, lengths, **distribution.options)
+        return inner(trees, noisy, distribution.structure.event_dim).mean(0)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.estimators.base import Estimator, check_noise, check_samples
+from treelax.estimators.base import Soft, check_noise, check_samples
 from treelax.interface import StructureInterface
 from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
-from treelax.ops.call import precise
 from treelax.ops.checks import check_temperature, one_of
 
 
 @dataclass(frozen=True)
-class Relaxed(Estimator):
+class Relaxed(Soft):
     r"""The relaxed structure of perturbed scores, :math:`\mathrm{soft}((W + G)/\tau)`.
 
     Approximate samples: the noise is added to parts, not to whole structures (section 3.2 of the
@@ -30,9 +27,6 @@ class Relaxed(Estimator):
         noise: `treelax.Gumbel`, `treelax.Gaussian` or `treelax.SumOfGamma`, or None for none (the
             paper's G = 0).
         samples: structures that `expect` looks at.
-
-    Raises:
-        InputError: a setting that does not exist or is out of range.
 
     Example:
         >>> from treelax import Projective
@@ -71,24 +65,12 @@ class Relaxed(Estimator):
         return self.relaxation, heat, self.noise, self.samples
 
     def check_structure(self, structure: StructureInterface) -> None:
-        """Raise unless the structure has the relaxation."""
         structure.check_relaxation(self.relaxation)
 
-    def sample(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        """Relaxed structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
-        return self.relax(distribution, noisy, lengths).to(distribution.scores.dtype)
-
-    def soft(self, distribution: StructureDistribution) -> Tensor:
-        """The relaxed structure of the scores themselves."""
-        soft = self.relax(distribution, precise(distribution.scores), distribution.lengths)
-        return soft.to(distribution.scores.dtype)
+        return self.relax(distribution, scores, lengths)
 
     def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:
         """The relaxed structure of scores, without noise."""

@@ -34,20 +34,16 @@ class ScoreFunction(ExpectedLoss):
     ) -> Tensor:
         """The mean loss of exact samples, ``(...)``."""
         trees = distribution.sample((self.samples,), generator=generator)
-        losses = checked_losses(f(trees), trees, distribution.structure.event_dim)
+        losses = checked_losses(f(trees), trees, distribution)
         advantage = self.advantage(losses.detach())
-        term = advantage * _log_probs(distribution, trees)
+        # samples need no check
+        term = advantage * (distribution.score(trees) - distribution.log_partition)
         # a term of value 0, whose gradient is the scores'
         return (losses + (term - term.detach())).mean(0).to(value_type(distribution.scores))
 
     @abstractmethod
     def advantage(self, losses: Tensor) -> Tensor:
         """Losses ``(samples, ...)`` less a baseline."""
-
-
-def _log_probs(distribution: StructureDistribution, trees: Tensor) -> Tensor:
-    """Log-probabilities of samples, which need no check."""
-    return distribution.score(trees) - distribution.log_partition
 
 
 class REINFORCE(ScoreFunction, nn.Module):
@@ -104,7 +100,6 @@ class REINFORCE(ScoreFunction, nn.Module):
         return result
 
     def extra_repr(self) -> str:
-        """The settings."""
         return f"samples={self.samples}, decay={self.decay}"
 
     def __eq__(self, other: object) -> bool:
@@ -125,9 +120,6 @@ class RLOO(ScoreFunction):
 
     Args:
         samples: structures that `expect` looks at, at least 2.
-
-    Raises:
-        InputError: fewer than 2 samples.
 
     Example:
         >>> from treelax import Projective

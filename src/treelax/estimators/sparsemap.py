@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
-from treelax.estimators.base import Estimator, check_noise, check_samples
+from treelax.estimators.base import Soft, check_noise, check_samples
 from treelax.noise import Noise
 from treelax.ops.backend import inner
 from treelax.ops.call import precise
@@ -18,7 +17,7 @@ from treelax.ops.checks import check_temperature
 
 
 @dataclass(frozen=True)
-class SparseMAP(Estimator):
+class SparseMAP(Soft):
     r"""The structure nearest to the scores, a mean of few discrete ones.
 
     .. math:: z = \mathrm{argmin}_{z \in \mathcal P} \frac12 \| z - W/\tau \|^2
@@ -33,9 +32,6 @@ class SparseMAP(Estimator):
             optimal.
         noise: added to the scores, or None for none.
         samples: structures that `expect` looks at, which differ if there is noise.
-
-    Raises:
-        InputError: a setting out of range.
 
     Example:
         >>> from treelax import Projective
@@ -63,39 +59,18 @@ class SparseMAP(Estimator):
         check_noise(self.noise)
         check_samples(self.samples)
 
-    def sample(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        """Sparse means of structures ``(*sample_shape, ..., n+1, n+1)``."""
-        scores, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
-        return self._nearest(distribution, scores, lengths).to(distribution.scores.dtype)
-
-    def soft(self, distribution: StructureDistribution) -> Tensor:
-        """The nearest structure of the scores themselves."""
-        return self._precise(distribution).to(distribution.scores.dtype)
-
-    def _precise(self, distribution: StructureDistribution) -> Tensor:
-        return self._nearest(distribution, precise(distribution.scores), distribution.lengths)
-
-    def _nearest(
-        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor
-    ) -> Tensor:
-        return distribution.structure.sparsemap(
-            scores / self.temperature,
-            lengths,
-            max_iterations=self.max_iterations,
-            **distribution.options,
-        ).tree
+        scores, most = scores / self.temperature, self.max_iterations
+        nearest = distribution.structure.sparsemap
+        return nearest(scores, lengths, max_iterations=most, **distribution.options).tree
 
     def conjugate(
         self, distribution: StructureDistribution, generator: torch.Generator | None = None
     ) -> Tensor:
         r"""``⟨z, W⟩ - τ½‖z‖²``, whose gradient is ``z``; see `fenchel_young_loss`."""
-        dims = distribution.structure.event_dim
-        near = self._precise(distribution).detach()
+        scores, dims = precise(distribution.scores), distribution.structure.event_dim
+        near = self.made(distribution, scores, distribution.lengths).detach()
         squared = near.double().square().flatten(-dims).sum(-1)
-        return inner(near, precise(distribution.scores), dims) - self.temperature / 2 * squared
+        return inner(near, scores, dims) - self.temperature / 2 * squared

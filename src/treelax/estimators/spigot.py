@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
@@ -50,9 +50,6 @@ class SPIGOT(FiniteStep):
         noise: added to the scores, or None for none.
         samples: structures that `expect` looks at.
 
-    Raises:
-        InputError: the step is not positive; the projection on simplices of spans or labels.
-
     Example:
         >>> from treelax import Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
@@ -78,25 +75,18 @@ class SPIGOT(FiniteStep):
         check_samples(self.samples)
 
     def check_structure(self, structure: StructureInterface) -> None:
-        """Raise unless there is something to project on."""
         if self.projection == "simplex" and self.form != "eg" and structure.unconstrained is None:
             raise InputError(
                 f'projection is "simplex" with {structure}; expected "polytope": the simplex is that of '
                 "a word's heads, without labels."
             )
 
-    def draw(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any,
-        generator: torch.Generator | None,
-        share: float,
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        """The best structures."""
         structure, options = distribution.structure, distribution.options
         self.check_structure(structure)
         space = structure.unconstrained if self.projection == "simplex" else structure
-        scores, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         hard = structure.argmax(scores, lengths, **options)
         step = self.step / share
 
@@ -107,12 +97,11 @@ class SPIGOT(FiniteStep):
             if self.form == "eg":
                 moved = structure.marginals(fixed - step * grad, lengths, **options)[0]
             else:
-                target = (point - step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
+                target = (point - step * grad).masked_fill(fixed == -math.inf, -math.inf)
                 assert space is not None
                 moved = space.sparsemap(target, lengths, start=hard, **options).tree
             gradient = share * (point - moved)
             self.warn_if_zero(distribution, grad, gradient)
             return gradient
 
-        result = with_gradient(hard, scores, rule, scores.detach(), lengths)
-        return result.to(distribution.scores.dtype)
+        return with_gradient(hard, scores, rule, scores.detach(), lengths)

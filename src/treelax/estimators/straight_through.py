@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
-from treelax.estimators.base import Estimator, with_gradient
+from treelax.estimators.base import Pathwise, with_gradient
 from treelax.estimators.relaxed import Relaxed
 from treelax.interface import StructureInterface
+from treelax.noise import Noise
 from treelax.ops.checks import one_of
 
 Gradient = Literal["relaxed", "identity"]
 
 
 @dataclass(frozen=True)
-class StraightThrough(Estimator):
+class StraightThrough(Pathwise):
     r"""The best structure of the perturbed scores, exactly 0 and 1, with another one's gradient.
 
     .. math:: T(W + G), \qquad
@@ -57,42 +58,31 @@ class StraightThrough(Estimator):
 
     @property
     def samples(self) -> int:  # type: ignore[override]
-        """Structures that `expect` looks at."""
         return self.relaxed.samples
 
     @property
+    def noise(self) -> Noise | None:  # type: ignore[override]
+        return self.relaxed.noise
+
+    @property
     def discrete(self) -> bool:
-        """Training sees discrete structures."""
         return True
 
     def check_structure(self, structure: StructureInterface) -> None:
-        """Raise unless the structure has the relaxation whose gradient is taken."""
         if self.gradient == "relaxed":
             self.relaxed.check_structure(structure)
 
-    def sample(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
+    def made(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths, _ = distribution.perturbed(
-            self.relaxed.noise, sample_shape, generator=generator
-        )
         structure = distribution.structure
-        hard = structure.argmax(noisy, lengths, **distribution.options)
+        hard = structure.argmax(scores, lengths, **distribution.options)
         if self.gradient == "identity":
-            mask = structure.part_mask(lengths, noisy.shape[-structure.event_dim])
-            mask = mask & (noisy > float("-inf"))
-            result = with_gradient(hard, noisy, lambda g, _, mask: g.masked_fill(~mask, 0), mask)
-        else:
-            soft = self.relaxed.relax(distribution, noisy, lengths)
-            # the bracket is exactly 0, so the value is the discrete structure bit by bit
-            result = hard + (soft - soft.detach())
-        return result.to(distribution.scores.dtype)
+            mask = structure.part_mask(lengths, *distribution.event_shape) & (scores > -math.inf)
+            return with_gradient(hard, scores, lambda g, _, mask: g.masked_fill(~mask, 0), mask)
+        soft = self.relaxed.relax(distribution, scores, lengths)
+        # the bracket is exactly 0, so the value is the discrete structure bit by bit
+        return hard + (soft - soft.detach())
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
-        """The relaxed structure of the scores themselves."""
         return self.relaxed.soft(distribution)

@@ -56,8 +56,6 @@ class LatentTree(nn.Module):
         trees ``(..., n, n)``; labels come behind.
 
     Raises:
-        InputError: the scorer scores parts of another kind, or the structure lacks what the estimator
-            needs.
         NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
 
     Example:
@@ -150,8 +148,7 @@ class LatentTree(nn.Module):
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
             torch.Size([2])
         """
-        scores = self._scores(vectors, lengths)
-        return self.structure(scores, lengths, validate_args=self.validate)
+        return self.distribution_from_scores(self._scores(vectors, lengths), lengths)
 
     def expect(
         self,
@@ -163,7 +160,7 @@ class LatentTree(nn.Module):
     ) -> Tensor:
         """The expected loss ``(...)`` by the estimator.
 
-        ``f`` takes structures ``(samples, ..., n + 1, n + 1)`` and returns losses ``(samples, ...)``.
+        ``f`` takes structures ``(samples, *scores.shape)`` and returns losses ``(samples, ...)``.
         """
         return self.estimator.expect(self.distribution(vectors, lengths), f, generator=generator)
 
@@ -175,9 +172,8 @@ class LatentTree(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """What the estimator samples for given scores, as `forward` does while training."""
-        return self.estimator.sample(
-            self.distribution_from_scores(scores, lengths), generator=generator
-        )
+        trees = self.distribution_from_scores(scores, lengths)
+        return self.estimator.sample(trees, generator=generator)
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The soft structure of given scores, as the estimator makes it without noise."""
@@ -188,7 +184,6 @@ class LatentTree(nn.Module):
         return self.distribution_from_scores(scores, lengths).mode
 
     def extra_repr(self) -> str:
-        """The settings."""
         names = ("structure", "estimator", "validate")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
@@ -212,14 +207,12 @@ class LatentTree(nn.Module):
             padding = place >= lengths[..., None] + int(rooted)
             vectors = vectors.masked_fill(padding[..., None], 0)
         scores: Tensor = self.scorer(vectors)
-        expected = (*vectors.shape[:-1], vectors.shape[-2])
-        labelled = self.structure.event_dim == 3
-        shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        if (shape[:-1] if labelled else shape) != expected:
-            every = "head and modifier" if rooted else "first and last word"
+        self.structure.check_scores(scores)
+        dims, words = self.structure.event_dim, vectors.shape[-2] - rooted
+        batch, event = scores.shape[:-dims], scores.shape[-dims:]
+        if batch != vectors.shape[:-2] or self.structure.sizes(*event)[0] != words:
             raise InputError(
-                f"scorer made {shape} of vectors {tuple(vectors.shape)}; expected "
-                f"{(*expected, 'labels') if labelled else expected}: a score for every {every}"
-                f"{' and label' if labelled else ''}."
+                f"scorer made {tuple(scores.shape)} of vectors {tuple(vectors.shape)}; expected scores "
+                f"of {words} words for each of {tuple(vectors.shape[:-2])}."
             )
         return scores

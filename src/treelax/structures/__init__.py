@@ -30,14 +30,7 @@ def __dir__() -> list[str]:
 
 
 def structure_named(name: str, *, single_root: bool = False) -> Structure:
-    """The structure that configurations call by a name.
-
-    Args:
-        name: "projective", "nonprojective", "heads" or "binary".
-        single_root: allow one modifier of the root only.
-
-    Raises:
-        InputError: there is no such structure, or it has no root rule.
+    """The structure that configurations call by a name, with one modifier of the root or any number.
 
     Example:
         >>> structure_named("projective", single_root=True)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.interface import BY_NAME, Options, StructureInterface
+from treelax.interface import Options, StructureInterface
 from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
-from treelax.ops.call import make_call
+from treelax.ops.call import Call, make_call
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.function import sparsemap
 from treelax.ops.sparsemap.result import SparseMap
@@ -109,39 +109,30 @@ class Structure(StructureInterface):
         return sparse.by_argmax(self, scores, lengths, start, max_iterations, **options)
 
 
-class TreeStructure(Structure):
-    """Trees that an algorithm of `treelax.ops` computes."""
+class AlgorithmStructure(Structure):
+    """What an algorithm of `treelax.ops` computes."""
 
     algorithm: ClassVar[Algorithm]
     single_root: bool = False
 
-    @property
-    def unconstrained(self) -> StructureInterface | None:
-        """Heads, for arcs."""
-        return BY_NAME["heads"]() if self.rooted else None
+    def _call(self, scores: Tensor, lengths: Tensor | None, **settings: Any) -> Call:
+        single = self.single_root
+        return make_call(self.algorithm, scores, lengths, single_root=single, **settings)
 
     def argmax(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """The tree of the highest score, 0/1, without a gradient."""
-        single = self.single_root
-        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
-        return call.best()
+        return self._call(scores, lengths, **options).best()
 
     def log_partition(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """Log of the summed weight of all trees, ``(...)``."""
-        single = self.single_root
-        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
-        return call.log_partition()
+        return self._call(scores, lengths, **options).log_partition()
 
     def marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
-        """Probability of each part, and the log-partition."""
-        single = self.single_root
-        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        call = self._call(scores, lengths, **options)
         tree, value = call.soft()
         return tree, call.restore_value(value)
 
@@ -154,10 +145,7 @@ class TreeStructure(Structure):
         generator: torch.Generator | None = None,
         **options: Unpack[Options],
     ) -> Tensor:
-        """Exact samples, without a gradient."""
-        single = self.single_root
-        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
-        return call.sample(sample_shape, generator)
+        return self._call(scores, lengths, **options).sample(sample_shape, generator)
 
     def relaxed(
         self,
@@ -168,17 +156,10 @@ class TreeStructure(Structure):
         temperature: float | Tensor = 1.0,
         **options: Unpack[Options],
     ) -> Tensor:
-        """A tree with fractional parts and a gradient; see `treelax.ops.soft_tree`."""
         if relaxation in RELAXATIONS:  # others are mistyped
             self.check_relaxation(relaxation)
-        call = make_call(
-            *(self.algorithm, scores, lengths),
-            relaxation=relaxation,
-            temperature=temperature,
-            single_root=self.single_root,
-            **options,
-        )
-        return call.soft()[0]
+        settings = {"relaxation": relaxation, "temperature": temperature, **options}
+        return self._call(scores, lengths, **settings).soft()[0]
 
     def sparsemap(
         self,
@@ -189,14 +170,7 @@ class TreeStructure(Structure):
         max_iterations: int | None = None,
         **options: Unpack[Options],
     ) -> SparseMap:
-        """The point nearest to the scores among all mixtures of trees; see `Structure.sparsemap`."""
-        single = self.single_root
-        call = make_call(self.algorithm, scores, lengths, single_root=single, **options)
+        call = self._call(scores, lengths, **options)
         if start is not None:
             sparse.check_member(self, start, scores, lengths, options.get("validate", True))
         return sparsemap(call, start, max_iterations)
-
-    def enumerate(self, n: int) -> Tensor:
-        """All trees over ``n`` words, by trying every head of every word."""
-        trees = search.all_heads(n)
-        return trees[self.contains(trees, torch.tensor(n))]

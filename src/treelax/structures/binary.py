@@ -12,13 +12,14 @@ from torch import Tensor
 
 from treelax.brackets import spans_beside
 from treelax.ops.backend import Algorithm
+from treelax.ops.checks import check_scores, span_mask
 from treelax.ops.cky import ALGORITHM
-from treelax.structures.base import TreeStructure
+from treelax.structures.base import AlgorithmStructure
 from treelax.structures.search import check_count
 
 
 @dataclass(frozen=True)
-class Binary(TreeStructure):
+class Binary(AlgorithmStructure):
     r"""Binary (constituency) trees over the words of a sentence, by the CKY algorithm: O(n³).
 
     Parts are spans: ``scores[..., i, j]`` is the score of the span from word ``i`` to word ``j``, both
@@ -40,64 +41,60 @@ class Binary(TreeStructure):
     part: ClassVar[str] = ALGORITHM.part
     algorithm: ClassVar[Algorithm] = ALGORITHM
 
+    def check_scores(self, scores: Tensor) -> None:
+        check_scores(scores, rooted=False)
+
+    def sizes(self, *shape: int) -> tuple[int, ...]:
+        return (shape[0],)
+
+    def part_mask(self, lengths: Tensor, *shape: int) -> Tensor:
+        return span_mask(lengths, shape[0])
+
+    def part_count(self, lengths: Tensor) -> Tensor:
+        return (2 * lengths - 1).clamp(min=0)
+
+    def most_parts(self, *shape: int) -> int:
+        return max(2 * shape[0] - 1, 0)
+
+    def compatible_parts(self, parts: Tensor) -> Tensor:
+        return spans_beside(parts)  # one that crosses nothing in a binary tree is in it
+
+    def shared_score(self, best: Tensor, at_best: Tensor) -> Tensor:
+        # a span that every tree has loses its score, any other that of a span in the best tree
+        place = torch.arange(best.shape[-1], device=best.device)
+        last = best.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] - 1
+        always = (place[:, None] == place) | ((place[:, None] == 0) & (place == last))
+        others = at_best.masked_fill(always | ~best, -math.inf).amax((-2, -1), keepdim=True)
+        return torch.where(always, at_best, others.masked_fill(others == -math.inf, 0))
+
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether 2n-1 spans of the sentence do not cross: then they are a binary tree."""
+        # 2n-1 spans of the sentence that do not cross are a binary tree
         spans = value == 1
         inside = self.part_mask(lengths, value.shape[-1])
         good = ((value == 0) | (spans & inside)).flatten(-2).all(-1)
         good &= spans.flatten(-2).sum(-1) == self.part_count(lengths)
         return good & (self.compatible_parts(spans) | ~spans).flatten(-2).all(-1)
 
-    def part_count(self, lengths: Tensor) -> Tensor:
-        """How many spans a tree has, ``(...)``."""
-        return (2 * lengths - 1).clamp(min=0)
-
-    def parts_of(self, value: Tensor) -> Tensor:
-        """The spans of trees one by one, ``(2n-1, ...)``."""
-        flat = (value != 0).flatten(-2)
-        places = flat.byte().argsort(stable=True, dim=-1, descending=True)
-        places = places[..., : max(2 * value.shape[-1] - 1, 0)].movedim(-1, 0)[..., None]
-        one = torch.zeros_like(flat).expand(len(places), *flat.shape)
-        return one.scatter(-1, places, flat.expand_as(one).gather(-1, places)).unflatten(
-            -1, value.shape[-2:]
-        )
-
-    def compatible_parts(self, parts: Tensor) -> Tensor:
-        """True at the spans that cross none of the given ones.
-
-        They force those given: a span that crosses nothing in a binary tree is in it.
-        """
-        return spans_beside(parts)
-
     def enumerate(self, n: int) -> Tensor:
-        """All trees over ``n`` words, by the split of every span."""
         check_count(math.comb(2 * n - 2, n - 1) // n if n else 1, n)
-        trees = torch.zeros(1, 0, 0, dtype=torch.float64)
-        if n:
-            spans = _trees(0, n - 1)
-            trees = torch.zeros(len(spans), n, n, dtype=torch.float64)
-            for tree, nodes in zip(trees, spans, strict=True):
-                for i, j in nodes:
-                    tree[i, j] = 1
+        if n == 0:
+            return torch.zeros(1, 0, 0, dtype=torch.float64)
+        spans = _trees(0, n - 1)
+        trees = torch.zeros(len(spans), n, n, dtype=torch.float64)
+        for tree, nodes in zip(trees, spans, strict=True):
+            for i, j in nodes:
+                tree[i, j] = 1
         return trees
 
     def log_count(self, n: int) -> float:
-        r""":math:`\log \binom{2n-2}{n-1}/n`.
-
-        Example:
-            >>> round(math.exp(Binary().log_count(5)))
-            14
-        """
         return math.log(math.comb(2 * n - 2, n - 1)) - math.log(n) if n else 0.0
 
     @property
     def none_left(self) -> str:
-        """What forbidden spans leave where they leave no tree."""
         return "no binary tree"
 
     @property
     def rules(self) -> str:
-        """What makes a 0/1 tensor a binary tree."""
         return "2n-1 spans (i, j), i <= j, that do not cross"
 
 

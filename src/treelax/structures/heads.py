@@ -15,14 +15,14 @@ from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.call import draw_uniforms, make_call, precise
 from treelax.ops.checks import arc_mask, sample_size
 from treelax.ops.heads import ALGORITHM
+from treelax.ops.sparsemap import columns
+from treelax.ops.sparsemap.function import check_iterations, check_start
 from treelax.ops.sparsemap.result import SparseMap
-from treelax.structures import search, sparse
-from treelax.structures.base import Structure
-from treelax.trees import one_head_each
+from treelax.structures.arcs import Arcs
 
 
 @dataclass(frozen=True)
-class Heads(Structure):
+class Heads(Arcs):
     """A head for every word, chosen independently, so that cycles and crossing arcs may come out.
 
     Parts are arcs as in `Projective`; the distribution is a product over words, everything is O(n²),
@@ -40,28 +40,21 @@ class Heads(Structure):
 
     name: ClassVar[str] = "heads"
 
-    @property
-    def unconstrained(self) -> Structure:
-        """This one."""
-        return self
-
     def argmax(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """The best head of every word."""
         return select_heads(scores, lengths, hard=True, validate=options.get("validate", True))
 
     def log_partition(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """The sum over words of the logsumexp over their heads."""
-        if validate := options.get("validate", True):
-            select_heads(scores.detach(), lengths, hard=True, validate=validate)
+        if options.get("validate", True):
+            self.argmax(scores.detach(), lengths, **options)
         call = make_call(ALGORITHM, scores, lengths)
         arcs = arc_mask(call.lengths, call.scores.shape[-1])
         words = arcs.any(-2)
         s = call.scores.clamp(-LIMIT, LIMIT)
-        s = s.masked_fill(~arcs | (call.scores == float("-inf")), float("-inf"))
+        s = s.masked_fill(~arcs | (call.scores == -math.inf), -math.inf)
         # columns of the root and the padding have no heads: 0 keeps NaN out of their gradient
         s = s.masked_fill(~words[:, None], 0)
         return call.restore_value(s.logsumexp(-2).where(words, 0).sum(-1))
@@ -69,11 +62,8 @@ class Heads(Structure):
     def marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
-        """The softmax over the heads of every word."""
-        return (
-            select_heads(scores, lengths, validate=options.get("validate", True)),
-            self.log_partition(scores, lengths, validate=False),
-        )
+        shares = self.relaxed(scores, lengths, **options)
+        return shares, self.log_partition(scores, lengths, validate=False)
 
     def sample(
         self,
@@ -84,10 +74,7 @@ class Heads(Structure):
         generator: torch.Generator | None = None,
         **options: Unpack[Options],
     ) -> Tensor:
-        """Heads drawn word by word, by the inverse of their distribution function."""
-        shares = select_heads(
-            precise(scores.detach()), lengths, validate=options.get("validate", True)
-        )
+        shares = self.relaxed(precise(scores.detach()), lengths, **options)
         shape = (*sample_size(sample_shape), *shares.shape[:-2], 1, shares.shape[-1])
         below = shares.cumsum(-2)
         total = below[..., -1:, :]
@@ -96,7 +83,7 @@ class Heads(Structure):
         head = (below <= uniforms * total).sum(-2, keepdim=True)
         position = torch.arange(shares.shape[-1], device=shares.device)[:, None]
         tree = ((head == position) & (total > 0)).to(scores.dtype)
-        return tree.masked_fill(shares.isnan(), float("nan"))
+        return tree.masked_fill(shares.isnan(), math.nan)
 
     def relaxed(
         self,
@@ -107,10 +94,8 @@ class Heads(Structure):
         temperature: float | Tensor = 1.0,
         **options: Unpack[Options],
     ) -> Tensor:
-        """See `treelax.ops.select_heads`."""
-        return select_heads(
-            scores, lengths, temperature=temperature, validate=options.get("validate", True)
-        )
+        validate = options.get("validate", True)
+        return select_heads(scores, lengths, temperature=temperature, validate=validate)
 
     def sparsemap(
         self,
@@ -122,17 +107,19 @@ class Heads(Structure):
         **options: Unpack[Options],
     ) -> SparseMap:
         """The sparsemax over the heads of every word, in one step from wherever one starts."""
-        validate = options.get("validate", True)
-        return sparse.by_word(scores, lengths, start, max_iterations, validate)
+        check_iterations(max_iterations)
+        if start is not None:
+            check_start(start, scores)
+        if options.get("validate", True):
+            self.argmax(scores.detach(), lengths, **options)
+        call = make_call(ALGORITHM, scores, lengths)
+        tree, gap = columns.project(call.scores, call.lengths)
 
-    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether every word has exactly one head, another position of its sentence."""
-        return one_head_each(value, lengths)[2]
+        def mixture() -> tuple[Tensor, Tensor]:
+            indices, weights = columns.mixture(tree.detach(), call.lengths)
+            return indices.reshape(call.batch_shape + indices.shape[1:]), call.restore(weights)
 
-    def enumerate(self, n: int) -> Tensor:
-        """Every choice of a head for every word."""
-        return search.all_heads(n)
+        return SparseMap(call.restore(tree), call.restore(gap), mixture)
 
     def log_count(self, n: int) -> float:
-        """Every word has ``n`` heads to choose from."""
         return n * math.log(n) if n else 0.0

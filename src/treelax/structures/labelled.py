@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -15,6 +17,7 @@ from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.call import draw_uniforms, precise
 from treelax.ops.checks import check_lengths, check_scores
 from treelax.structures.base import Structure
+from treelax.structures.search import check_count
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,22 @@ class Labelled(Structure):
 
     @property
     def part(self) -> str:  # type: ignore[override]
-        """As the structure's."""
         return self.structure.part
 
     @property
     def relaxations(self) -> tuple[Relaxation, ...]:  # type: ignore[override]
-        """As the structure's."""
         return self.structure.relaxations
+
+    def check_scores(self, scores: Tensor) -> None:
+        check_scores(scores, self.rooted, labelled=True)
+
+    def sizes(self, *shape: int) -> tuple[int, ...]:
+        return *self.structure.sizes(*shape[:-1]), shape[-1]
 
     def argmax(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """The best structure with the best label of each part."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         best, label = scores.detach().max(-1)
         tree = self.structure.argmax(best, lengths, **options)
         # F.one_hot would read the labels, which torch.vmap does not allow
@@ -71,15 +77,13 @@ class Labelled(Structure):
     def log_partition(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """Log of the summed weight of all labelled structures."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         return self.structure.log_partition(self._summed(scores, lengths)[0], lengths, **options)
 
     def marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
-        """Probability of each part with each label."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         total, shares = self._summed(scores, lengths)
         marginals, value = self.structure.marginals(total, lengths, **options)
         return marginals[..., None] * shares, value
@@ -93,8 +97,7 @@ class Labelled(Structure):
         generator: torch.Generator | None = None,
         **options: Unpack[Options],
     ) -> Tensor:
-        """Samples of the structure, then of a label for each part."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         total, shares = self._summed(precise(scores.detach()), lengths)
         tree = self.structure.sample(
             total, lengths, sample_shape=sample_shape, generator=generator, **options
@@ -114,28 +117,27 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """A softmax over the labels of each part inside the relaxed structure of what it passes on."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         heat = temperature
         if isinstance(heat, Tensor):
             heat = heat[..., None, None]
             scores = self._cleared(scores, lengths)
         # neither forbidden parts nor the padding may reach the temperature's gradient: 0 · inf
-        forbidden = scores == float("-inf")
+        forbidden = scores == -math.inf
         finite, none = scores.masked_fill(forbidden, 0), forbidden.all(-1)
         cooled = finite / (heat[..., None] if isinstance(heat, Tensor) else heat)
-        total, shares = self._summed(cooled.masked_fill(forbidden, float("-inf")), lengths)
+        total, shares = self._summed(cooled.masked_fill(forbidden, -math.inf), lengths)
         if relaxation == "softmax":  # the expected score
             part = (shares * finite).sum(-1)
         else:
             part = total.masked_fill(none, 0) * heat
-        part = part.masked_fill(none, float("-inf"))
+        part = part.masked_fill(none, -math.inf)
         soft = self.structure.relaxed(
             part, lengths, relaxation=relaxation, temperature=temperature, **options
         )
         return soft[..., None] * shares
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether the parts are a structure and have one label each."""
         good = ((value == 0) | (value == 1)).flatten(-3).all(-1)
         return good & self.structure.contains(value.sum(-1), lengths)
 
@@ -147,74 +149,73 @@ class Labelled(Structure):
         *,
         backend: str | None = None,
     ) -> Tensor:
-        """Whether the structure does, where a part counts as its label that counts most."""
         inner = other.structure if isinstance(other, Labelled) else other
         return self.structure.has_extra_support(inner, counts.amax(-1), lengths, backend=backend)
+
+    def shared_score(self, best: Tensor, at_best: Tensor) -> Tensor:
+        return self.structure.shared_score(best.any(-1), at_best.sum(-1))[..., None]
 
     def max_marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """For each part and label the score of the best structure that has them."""
-        check_scores(scores, self.rooted, labelled=True)
+        self.check_scores(scores)
         wide = self._cleared(precise(scores.detach()), lengths)
         best = wide.amax(-1)
         marginals = self.structure.max_marginals(best, lengths, **options)[..., None]
         bounded = wide.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
-        marginals = (marginals + bounded).masked_fill(wide == float("-inf"), float("-inf"))
+        marginals = (marginals + bounded).masked_fill(wide == -math.inf, -math.inf)
         return marginals.to(scores.dtype)
 
-    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """True at the entries that are parts, whatever their label: ``(..., size, size, 1)``."""
-        return self.structure.part_mask(lengths, size)[..., None]
+    def part_mask(self, lengths: Tensor, *shape: int) -> Tensor:
+        return self.structure.part_mask(lengths, *shape[:2])[..., None]
 
     def part_count(self, lengths: Tensor) -> Tensor:
-        """How many parts a structure has."""
         return self.structure.part_count(lengths)
 
+    def most_parts(self, *shape: int) -> int:
+        return self.structure.most_parts(*shape[:-1])
+
     def parts_of(self, value: Tensor) -> Tensor:
-        """The labelled parts of structures one by one."""
         return self.structure.parts_of(value.sum(-1))[..., None] & (value != 0)
 
     def compatible_parts(self, parts: Tensor) -> Tensor:
-        """True at the parts that go with the given ones, and no other label on these."""
         there = parts.any(-1)
         return self.structure.compatible_parts(there)[..., None] & (parts | ~there[..., None])
 
-    def enumerate(self, n: int) -> Tensor:
-        """Not without the number of labels."""
-        raise InputError(
-            f"{self} cannot be enumerated, as the number of labels is not known to it; expected "
-            f"{self.structure}, without labels."
-        )
+    def enumerate(self, n: int, labels: int) -> Tensor:
+        bare = self.structure.enumerate(n)
+        count = int(self.part_count(torch.tensor(n)))
+        check_count(len(bare) * labels**count, n)
+        choices = torch.tensor([*itertools.product(range(labels), repeat=count)], dtype=torch.int64)
+        chosen = F.one_hot(choices, labels).to(bare.dtype)
+        parts = self.structure.parts_of(bare)[:count].to(bare.dtype)
+        return torch.einsum("cpl,pt...->tc...l", chosen, parts).flatten(0, 1)
 
-    def log_count(self, n: int) -> float:
-        """Of the structures without labels."""
-        return self.structure.log_count(n)
+    def log_count(self, n: int, labels: int = 1) -> float:
+        parts = int(self.part_count(torch.tensor(n)))
+        return self.structure.log_count(n) + parts * math.log(labels)
 
     def _summed(self, scores: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
         scores = self._cleared(scores, lengths)
         # +inf is an error of the structure's own check; the largest half number is below LIMIT
         scores = scores.clamp(max=min(LIMIT, torch.finfo(scores.dtype).max))
-        none = (scores == float("-inf")).all(-1)
+        none = (scores == -math.inf).all(-1)
         some = scores.masked_fill(none[..., None], 0)
-        return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)
+        return some.logsumexp(-1).masked_fill(none, -math.inf), some.softmax(-1)
 
     def _cleared(self, scores: Tensor, lengths: Tensor | None) -> Tensor:
         """Scores with 0 where there is no part: NaN there, times 0, would be NaN."""
-        size = scores.shape[-2]
         if lengths is None:
             lengths = self.full_lengths(scores)
         else:
             check_lengths(lengths, scores.shape[:-3], scores.device)
-        return scores.masked_fill(~self.part_mask(lengths, size), 0)
+        return scores.masked_fill(~self.part_mask(lengths, *scores.shape[-3:]), 0)
 
     @property
     def none_left(self) -> str:
-        """What forbidden parts leave where they leave no structure."""
         return self.structure.none_left
 
     @property
     def rules(self) -> str:
-        """What makes a 0/1 tensor such a structure."""
         return f"{self.structure.rules}, one label each"

@@ -6,16 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from treelax.ops.backend import Algorithm, Relaxation
 from treelax.ops.matrix_tree import ALGORITHM
-from treelax.structures.base import TreeStructure
-from treelax.trees import one_head_each, reaches_root
+from treelax.structures.arcs import DependencyTrees
 
 
 @dataclass(frozen=True)
-class NonProjective(TreeStructure):
+class NonProjective(DependencyTrees):
     r"""Dependency trees whose arcs may cross, by the matrix-tree theorem: O(n³).
 
     Parts are arcs as in `Projective`. The partition function is a determinant; it and the marginals are
@@ -42,30 +39,5 @@ class NonProjective(TreeStructure):
     relaxations: ClassVar[tuple[Relaxation, ...]] = ("entropy",)
     algorithm: ClassVar[Algorithm] = ALGORITHM
 
-    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether every word has one head and there is no cycle."""
-        heads, word, good = one_head_each(value, lengths)
-        if self.single_root:
-            good = good & (((heads == 0) & word).sum(-1) <= 1)
-        return good & reaches_root(heads, word)
-
     def log_count(self, n: int) -> float:
-        r""":math:`(n-1) \log(n+1)`; with one root :math:`(n-1) \log n`.
-
-        Example:
-            >>> round(math.exp(NonProjective().log_count(4)))
-            125
-        """
         return (n - 1) * math.log(n if self.single_root else n + 1) if n else 0.0
-
-    @property
-    def none_left(self) -> str:
-        """What forbidden arcs leave where they leave no tree."""
-        return "no tree" + (" with a single root" if self.single_root else "")
-
-    @property
-    def rules(self) -> str:
-        """What makes a 0/1 tensor a tree."""
-        return "one head per word, no cycles" + (
-            ", one modifier of the root" if self.single_root else ""
-        )

@@ -12,12 +12,12 @@ from treelax.distributions import StructureDistribution
 from treelax.ops.backend import Algorithm
 from treelax.ops.eisner import ALGORITHM
 from treelax.ops.problems import Validate
-from treelax.structures.base import TreeStructure
-from treelax.trees import crosses_nothing, one_head_each, reaches_root
+from treelax.structures.arcs import DependencyTrees
+from treelax.trees import crosses_nothing, one_head_each
 
 
 @dataclass(frozen=True)
-class Projective(TreeStructure):
+class Projective(DependencyTrees):
     r"""Projective dependency trees over the words of a sentence, by Eisner's algorithm: O(n³).
 
     Parts are arcs: ``scores[..., h, m]`` is the weight of the arc from head ``h`` to modifier ``m``,
@@ -35,22 +35,14 @@ class Projective(TreeStructure):
 
     single_root: bool = False
     name: ClassVar[str] = "projective"
+    kind: ClassVar[str] = "projective tree"
     algorithm: ClassVar[Algorithm] = ALGORITHM
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether every word has one head, no arcs cross and there is no cycle."""
-        heads, word, good = one_head_each(value, lengths)
-        if self.single_root:
-            good = good & (((heads == 0) & word).sum(-1) <= 1)
-        return good & reaches_root(heads, word) & crosses_nothing(heads, word)
+        heads, word, _ = one_head_each(value, lengths)
+        return super().contains(value, lengths) & crosses_nothing(heads, word)
 
     def log_count(self, n: int) -> float:
-        r""":math:`\log \binom{3n}{n}/(2n+1)`; with one root :math:`\log \binom{3n-2}{n-1}/n`.
-
-        Example:
-            >>> round(math.exp(Projective().log_count(4)))
-            55
-        """
         if n == 0:
             return 0.0
         if self.single_root:
@@ -58,18 +50,9 @@ class Projective(TreeStructure):
         return math.log(math.comb(3 * n, n)) - math.log(2 * n + 1)
 
     @property
-    def none_left(self) -> str:
-        """What forbidden arcs leave where they leave no tree."""
-        return "no projective tree" + (" with a single root" if self.single_root else "")
-
-    @property
     def rules(self) -> str:
-        """What makes a 0/1 tensor a projective tree."""
-        return (
-            "one head per word, no cycles, no crossing arcs (see "
-            "treelax.apps.data.projectivity.nearest_projective)"
-            + (", one modifier of the root" if self.single_root else "")
-        )
+        advice = "see treelax.apps.data.projectivity.nearest_projective"
+        return f"{super().rules}, no crossing arcs ({advice})"
 
 
 class ProjectiveTrees(StructureDistribution):

@@ -9,6 +9,7 @@ one call: K calls in all.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -18,7 +19,6 @@ from treelax.errors import InputError
 from treelax.interface import StructureInterface
 from treelax.ops.backend import inner
 from treelax.ops.checks import readable
-from treelax.trees import heads_to_tree
 
 MOST = 10**6  # structures that are enumerated
 
@@ -31,7 +31,8 @@ def _flat(
     batch, event = scores.shape[:-dims], scores.shape[-dims:]
     if lengths is None:
         lengths = structure.full_lengths(scores)
-    return scores.detach().reshape(batch.numel(), *event), lengths.reshape(-1), batch
+    lengths = lengths.reshape(structure.lengths_shape(torch.Size((batch.numel(),))))
+    return scores.detach().reshape(batch.numel(), *event), lengths, batch
 
 
 def top_k(
@@ -49,29 +50,28 @@ def top_k(
     # the best of each class, its score, and the parts that the class may have: (classes, batch, ...)
     trees = best.reshape(1, size, *event)
     values = inner(trees, flat, dims)
-    allowed = (flat > float("-inf"))[None]
+    allowed = (flat > -math.inf)[None]
     sentence = torch.arange(size, device=flat.device)
     chosen: list[tuple[Tensor, Tensor]] = []
     for left in range(k - 1, -1, -1):
         first = values.argmax(0)
         value, tree, open_parts = (x[first, sentence] for x in (values, trees, allowed))
-        chosen.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
+        chosen.append((value, tree.masked_fill(_over(value == -math.inf, dims), 0)))
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
         before = structure.compatible_parts(parts)
         before = torch.cat([torch.ones_like(before[:1]), before[:-1]]).cumprod(0).bool()
         classes = open_parts & before & ~parts
-        rest = flat.masked_fill(~classes, float("-inf"))
+        rest = flat.masked_fill(~classes, -math.inf)
         count = parts.shape[0]
-        new = structure.argmax(rest.flatten(0, 1), lengths.repeat(count), **unchecked).reshape(
-            count, size, *event
-        )
+        new = structure.argmax(rest.flatten(0, 1), _repeated(lengths, count), **unchecked)
+        new = new.view_as(rest)
         new_values = inner(new, rest, dims)
         # a class by a part that is none has no members, nor has one of what is not there
-        void = ~parts.flatten(-dims).any(-1) | (value == float("-inf"))
-        new_values = new_values.masked_fill(void, float("-inf"))
-        values = values.scatter(0, first[None], float("-inf"))
+        void = ~parts.flatten(-dims).any(-1) | (value == -math.inf)
+        new_values = new_values.masked_fill(void, -math.inf)
+        values = values.scatter(0, first[None], -math.inf)
         values = torch.cat([values, new_values])
         values, places = values.topk(min(left, len(values)), dim=0)
         trees, allowed = (
@@ -80,7 +80,7 @@ def top_k(
     values = torch.stack([value for value, _ in chosen])
     trees = torch.stack([tree for _, tree in chosen])
     if missing := k - len(chosen):
-        values = torch.cat([values, values.new_full((missing, size), float("-inf"))])
+        values = torch.cat([values, values.new_full((missing, size), -math.inf)])
         trees = torch.cat([trees, trees.new_zeros(missing, size, *event)])
     shapes = torch.Size((k,)) + batch
     return trees.reshape(shapes + event), values.reshape(shapes)
@@ -88,7 +88,7 @@ def top_k(
 
 def _none(values: Tensor) -> bool:
     """Whether all are ``-inf``, as far as they may be read: then no structure is left to find."""
-    return readable(values) and bool((values == float("-inf")).all())
+    return readable(values) and bool((values == -math.inf).all())
 
 
 def _over(mask: Tensor, dims: int) -> Tensor:
@@ -101,31 +101,27 @@ def max_marginals(
 ) -> Tensor:
     """See `treelax.structures.Structure.max_marginals`: the best structure with each part forced."""
     structure.argmax(scores, lengths, **options)  # checks what it is given
-    flat, lengths, batch = _flat(structure, scores, lengths)
-    size, n = flat.shape[0], flat.shape[-1]
-    if n == 0:
+    flat, lengths, _ = _flat(structure, scores, lengths)
+    event = flat.shape[1:]
+    if event.numel() == 0:
         return scores.detach()
-    mask = structure.part_mask(lengths, n)
     unchecked = {**options, "validate": False}
-    rows = []
-    for row in range(n):  # a row of parts at a time: O(n³) memory a sentence
-        parts = torch.zeros(n, n, n, dtype=torch.bool, device=flat.device)
-        parts[:, row] = torch.eye(n, dtype=torch.bool, device=flat.device)
-        rest = flat.masked_fill(~structure.compatible_parts(parts)[:, None], float("-inf"))
-        best = structure.argmax(rest.reshape(-1, n, n), lengths.repeat(n), **unchecked)
-        value = inner(best.reshape(n, size, n, n), rest)
-        rows.append(value.T.masked_fill(~mask[:, row], float("-inf")))
-    return torch.stack(rows, 1).reshape(batch + flat.shape[1:]).to(scores.dtype)
+    found = []
+    # as many parts at a time as there are in a row: of n² parts O(n³) memory a sentence
+    for places in torch.arange(event.numel(), device=flat.device).split(event[-1]):
+        parts = torch.zeros(len(places), event.numel(), dtype=torch.bool, device=flat.device)
+        parts = parts.scatter(1, places[:, None], True).view(-1, 1, *event)
+        rest = flat.masked_fill(~structure.compatible_parts(parts), -math.inf)
+        best = structure.argmax(rest.flatten(0, 1), _repeated(lengths, len(places)), **unchecked)
+        found.append(inner(best.view_as(rest), rest, len(event)))
+    values = torch.cat(found).T.reshape(flat.shape)
+    mask = structure.part_mask(lengths, *event)
+    return values.masked_fill(~mask, -math.inf).reshape(scores.shape).to(scores.dtype)
 
 
-def all_heads(n: int) -> Tensor:
-    """Every choice of a head for every word, ``(n^n, n+1, n+1)`` in float64."""
-    check_count(n**n, n)
-    heads = torch.zeros(1, 0, dtype=torch.int64)
-    if n:
-        choices = [torch.tensor([h for h in range(n + 1) if h != m]) for m in range(1, n + 1)]
-        heads = torch.cartesian_prod(*choices).reshape(-1, n)
-    return heads_to_tree(heads, dtype=torch.float64)
+def _repeated(lengths: Tensor, times: int) -> Tensor:
+    """Lengths of a batch that stands in another one several times."""
+    return lengths.repeat(times, *(1,) * (lengths.dim() - 1))
 
 
 def check_count(count: int, n: int) -> None:

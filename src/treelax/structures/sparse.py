@@ -1,4 +1,4 @@
-"""SparseMAP by a structure's argmax, and of independent words."""
+"""SparseMAP by a structure's argmax."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.interface import BY_NAME, StructureInterface, StructureName
-from treelax.ops import checks, select_heads
-from treelax.ops.call import make_call
-from treelax.ops.heads import ALGORITHM as HEADS
+from treelax.ops import checks
 from treelax.ops.internals import never_compiled
 from treelax.ops.library import derivable, fake, no_context, operation
 from treelax.ops.library import gradient as with_gradient
 from treelax.ops.problems import Validate
-from treelax.ops.sparsemap import columns, face, plain
+from treelax.ops.sparsemap import face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
 from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
@@ -37,7 +35,8 @@ def by_argmax(
     batch, event = scores.shape[:-dims], scores.shape[-dims:]
     if lengths is None:
         lengths = structure.full_lengths(scores)
-    lengths = lengths.reshape(-1).to(torch.int64)
+    lengths = lengths.reshape(structure.lengths_shape(torch.Size((batch.numel(),))))
+    lengths = lengths.to(torch.int64)
     flat = scores.reshape(batch.numel(), *event)
     fixed = flat.detach()
     if start is not None:
@@ -67,9 +66,8 @@ def _solve(
 ) -> Solution:
     """The solution for a flat batch from structures to start from; for a ``gradient`` with all that span
     its face."""
-    size = scores.shape[1]
-    words = size - structure.rooted
-    mask = structure.part_mask(lengths, size).expand(scores.shape)
+    event = scores.shape[1:]
+    mask = structure.part_mask(lengths, *event).expand(scores.shape)
 
     def oracle(scores: Tensor, sentences: Tensor | None) -> Tensor:
         return structure.argmax(
@@ -80,14 +78,8 @@ def _solve(
         )
 
     ready = plain.prepared(scores, mask, structure.rooted)
-    solution = plain.solve(
-        ready,
-        start,
-        oracle,
-        int(structure.part_count(torch.tensor(words))),
-        words,
-        max_iterations,
-    )
+    most, size = structure.most_parts(*event), structure.sizes(*event)[0]
+    solution = plain.solve(ready, start, oracle, most, size, max_iterations)
     if gradient:
         solution = face.spanned(ready, solution, oracle)
     return plain.spoiled(solution, scores, mask)
@@ -117,8 +109,8 @@ def _labelled(
 
 @fake("sparsemap_labelled")
 def _(scores: Tensor, lengths: Tensor, start: Tensor, structure: str, *others: Any) -> Any:
-    batch, size, *_ = scores.shape
-    parts = size - 1 if BY_NAME[structure]().rooted else max(2 * size - 1, 0)
+    batch, *event = scores.shape
+    parts = BY_NAME[structure]().most_parts(*event[:-1])
     slots = torch.library.get_ctx().new_dynamic_size()
     wide = torch.float64
     return (
@@ -147,7 +139,8 @@ def check_member(
         return
     if lengths is None:
         lengths = structure.full_lengths(start)
-    checks.check_lengths(lengths, start.shape[: -structure.event_dim], start.device)
+    batch = start.shape[: -structure.event_dim]
+    checks.check_lengths(lengths, structure.lengths_shape(batch), start.device)
     wrong = ~structure.contains(start, lengths)
     if bool(wrong.any()):
         at = int(wrong.reshape(-1).nonzero()[0, 0])
@@ -155,26 +148,3 @@ def check_member(
             f"start[{at}] (of the flattened batch) is no structure of {structure}; expected "
             f"{structure.rules}."
         )
-
-
-def by_word(
-    scores: Tensor,
-    lengths: Tensor | None,
-    start: Tensor | None,
-    max_iterations: int | None,
-    validate: Validate = True,
-) -> SparseMap:
-    """The projection of every word's heads on the simplex: one step, from wherever one starts."""
-    check_iterations(max_iterations)
-    if start is not None:
-        check_start(start, scores)
-    if validate:
-        select_heads(scores.detach(), lengths, hard=True, validate=validate)
-    call = make_call(HEADS, scores, lengths)
-    tree, gap = columns.project(call.scores, call.lengths)
-
-    def mixture() -> tuple[Tensor, Tensor]:
-        indices, weights = columns.mixture(tree.detach(), call.lengths)
-        return indices.reshape(call.batch_shape + indices.shape[1:]), call.restore(weights)
-
-    return SparseMap(call.restore(tree), call.restore(gap), mixture)
