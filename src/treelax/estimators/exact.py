@@ -56,8 +56,8 @@ class Exact(ExpectedLoss):
         others = sizes[len(longest) :]
         table, counts = all_structures(structure, longest, others, tuple(event), scores.device)
         # (structures, *scores.shape); sentences with fewer repeat their first one with weight 0
-        index: tuple[Tensor, ...] = lengths.unbind(-1)
-        structures = table[(slice(None), *index)].to(scores.dtype)
+        index = lengths.unbind(-1)
+        structures = table[(slice(None), *index)].to(scores.dtype)  # type: ignore[index]
         rank = torch.arange(len(table), device=scores.device)
         none = rank.reshape(-1, *(1,) * index[0].dim()) >= counts[index]
         losses = checked_losses(f(structures), structures, distribution)
