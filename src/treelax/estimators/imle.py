@@ -37,6 +37,7 @@ class IMLE(FiniteStep):
         samples: structures that `expect` looks at.
 
     Example:
+        >>> import torch
         >>> from treelax import Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
         >>> IMLE(step=10.0).sample(trees).unique()

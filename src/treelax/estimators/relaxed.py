@@ -29,6 +29,7 @@ class Relaxed(Soft):
         samples: structures that `expect` looks at.
 
     Example:
+        >>> import torch
         >>> from treelax import Projective
         >>> trees = Projective()(torch.zeros(2, 5, 5, requires_grad=True))
         >>> Relaxed(noise=None).sample(trees).shape

@@ -51,6 +51,7 @@ class SPIGOT(FiniteStep):
         samples: structures that `expect` looks at.
 
     Example:
+        >>> import torch
         >>> from treelax import Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
         >>> SPIGOT(step=0.5).sample(trees).unique()

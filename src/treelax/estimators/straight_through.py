@@ -35,6 +35,7 @@ class StraightThrough(Pathwise):
         gradient: that of the "relaxed" structure, or "identity": the loss's gradient at each part.
 
     Example:
+        >>> import torch
         >>> from treelax import Projective
         >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
         >>> StraightThrough().sample(trees).unique()
