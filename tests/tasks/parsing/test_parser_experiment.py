@@ -8,8 +8,9 @@ import pytest
 import torch
 from tiny_treebank import SETTINGS
 
-from treelax.apps.tasks.parsing.experiment import PADDING, ParserExperiment
+from treelax.apps.tasks.parsing.experiment import ParserExperiment
 from treelax.apps.tasks.parsing.task import PARSER
+from treelax.apps.tasks.sentences.experiment import PADDING
 
 
 def prepared(folder: Path, *settings: str, device: str = "cpu") -> ParserExperiment:

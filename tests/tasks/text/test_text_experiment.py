@@ -22,14 +22,12 @@ from tiny_texts import (
 )
 from tolerances import VALUE_F32
 
-from treelax.apps.data.text.encoding import encode_records
-from treelax.apps.data.text.records import Record
-from treelax.apps.data.text.vectors import NULL, random_vectors
-from treelax.apps.tasks.text import experiment as module
+from treelax.apps.data.text.vectors import NULL
+from treelax.apps.tasks.sentences import experiment as module
 from treelax.apps.tasks.text.config import DataConfig
 from treelax.apps.tasks.text.data import load_text
 from treelax.apps.tasks.text.encoder import Sentences
-from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.apps.tasks.text.experiment import TextExperiment
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.trees import heads_to_tree
@@ -195,7 +193,7 @@ def test_the_loss_is_the_mean_over_single_examples(tmp_path, kind, null, trees):
 @with_and_without_null
 @pytest.mark.parametrize("soft", [False, True])
 def test_figures_are_those_of_single_examples(tmp_path, kind, null, soft, monkeypatch):
-    monkeypatch.setattr(module, "EVALUATION_BATCH", 2)
+    monkeypatch.setattr(module, "MOST_SENTENCES", 2)
     task = prepared(kind, tmp_path, null=null)
     for parameter in task.model.parameters():
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator())
@@ -212,11 +210,10 @@ def test_figures_are_those_of_single_examples(tmp_path, kind, null, soft, monkey
     assert task.summary(counts) == {"score": 100 * right / total, "accuracy": 100 * right / total}
 
 
-def test_a_long_text_makes_no_others_long():
-    words = [5] * 300 + [3_000]
-    records = [Record((" ".join(["word"] * n),), "yes", i) for i, n in enumerate(words, 1)]
-    data = encode_records(records, random_vectors(["word"], 4))
-    shapes = [(shape, len(indices)) for shape, indices in evaluation_batches(data, CPU)]
+def test_a_long_text_makes_no_others_long(tmp_path):
+    task = prepared("classify", tmp_path)
+    words = torch.tensor([[5]] * 300 + [[3_000]])
+    shapes = [(shape, len(indices)) for shape, indices in task.evaluation_batches(words)]
     assert shapes == [((5,), 300), ((3_000,), 1)]
 
 

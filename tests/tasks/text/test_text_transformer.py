@@ -18,7 +18,7 @@ from treelax.apps.tasks.sentences.transformer import check_folder, copy_folder, 
 from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.tasks.text.data import load_text
 from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.apps.tasks.text.experiment import TextExperiment
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.training.config import override
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
@@ -150,7 +150,8 @@ def test_the_tables_of_a_transformer_do_not_shrink(folder, tmp_path):
 @pytest.mark.parametrize("kind", list(DATA))
 def test_a_transformer_is_fine_tuned_at_its_own_rate_or_frozen(kind, folder, tmp_path, rate):
     made = experiment(kind, folder, tmp_path, rate=rate)
-    groups, slow = made.groups(), made.model.encoder.pretrained_parameters()
+    groups, layers = made.groups(), made.transformer.model
+    slow = [] if layers is None else list(layers.parameters())
     one_loss(made).backward()
     assert all(weight.grad is not None for weight in made.model.parameters())
     trained = {id(weight) for group in groups for weight in group["params"]}
@@ -179,9 +180,9 @@ def test_batches_carry_their_subwords(kind, folder, tmp_path):
     transformer = made.model.encoder.transformer
     for shape, indices in made.dev:
         for which in range(texts):
-            ids = made.sentences(made.dev_data, indices, which, shape[which] + made.null).ids
+            ids = made.sentences(made.dev_data, indices, which, shape[which]).ids
             assert transformer.sequences(ids)[0].shape[1] == shape[texts + which]
-    plain = evaluation_batches(made.data.splits["dev"], CPU)
+    plain = [(shape[:texts], indices) for shape, indices in made.dev]
     assert made.count(made.dev_data, plain).tolist() == made.evaluate().tolist()
 
 

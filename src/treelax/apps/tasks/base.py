@@ -36,35 +36,20 @@ MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
 
 @dataclass(frozen=True)
 class Source:
-    """Texts from the user: given directly, or a file and how to read it.
+    """Texts from the user: given directly, or a file and how to read it."""
 
-    Attributes:
-        texts: given directly; several words without spaces are one text.
-        file: path, or ``-`` for standard input.
-        form: format of the file; None to infer it from the name.
-        columns: text columns of a table; as in training by default.
-        label: label column; as in training by default.
-        tokens: texts are tokenised: words separated by spaces.
-        unusable: "drop" skips lines with too many or too few columns or words; None as in training.
-        keep_empty: keep texts without words, which get no prediction.
-        gold: gold trees are required.
-        keep: known heads of a CoNLL-U file are to be kept, ``_`` where they are not known.
-        scored: to be evaluated by: what a model learned from is required, a parser's labelled trees.
-        raw: of a CoNLL-U file, cut the texts into words anew.
-    """
-
-    texts: tuple[str, ...] = ()
-    file: str | None = None
-    form: str | None = None
-    columns: tuple[str, ...] = ()
-    label: str | None = None
-    tokens: bool = False
-    unusable: str | None = None
-    keep_empty: bool = False
-    gold: bool = False
-    keep: bool = False
-    scored: bool = False
-    raw: bool = False
+    texts: tuple[str, ...] = ()  # given directly; several words without spaces are one text
+    file: str | None = None  # path, or - for standard input
+    form: str | None = None  # format of the file; None to infer it from the name
+    columns: tuple[str, ...] = ()  # text columns of a table; as in training by default
+    label: str | None = None  # label column; likewise
+    tokens: bool = False  # texts are tokenised: words separated by spaces
+    unusable: str | None = None  # "drop" skips lines that cannot be read; None as in training
+    keep_empty: bool = False  # keep texts without words, which get no prediction
+    gold: bool = False  # gold trees are required
+    keep: bool = False  # keep the known heads of a CoNLL-U file, _ where they are not known
+    scored: bool = False  # to be evaluated by: a parser's labelled trees are required
+    raw: bool = False  # cut the texts of a CoNLL-U file into words anew
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -75,21 +60,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Example:
-    """An example, with its label and trees if they are known.
+    """An example, with its label and trees if they are known."""
 
-    Attributes:
-        texts: the words of each text; a `Sentence` where heads or tags are known.
-        line: where it starts in its file, from 1.
-        label: the right class or tags.
-        block: for CoNLL-U files, the sentence with its lines, to write it back.
-        raw: each text before it was cut into words; none if it was in words.
-    """
-
-    texts: tuple[Text, ...]
-    line: int = 1
-    label: Label = None
-    block: Sentence | None = None
-    raw: tuple[str, ...] = ()
+    texts: tuple[Text, ...]  # the words of each text; a `Sentence` where heads or tags are known
+    line: int = 1  # where it starts in its file
+    label: Label = None  # the right class or tags
+    block: Sentence | None = None  # of a CoNLL-U file, the sentence with its lines
+    raw: tuple[str, ...] = ()  # each text before it was cut into words; none if it was in words
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -109,21 +86,17 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples that are read lazily.
+    """Examples that are read lazily."""
 
-    Attributes:
-        name: where they come from, such as a file.
-        rows: the examples.
-        notes: messages about what was skipped, once all have been read.
-        has_punctuation: punctuation marks are punctuation, not words of a formal language.
-        baselines: by name, the trees that a simple rule of the task gives to words.
-    """
-
-    name: str
+    name: str  # where they come from, such as a file
     rows: Iterable[Example]
-    notes: Callable[[], list[str]] = field(default=list)
-    has_punctuation: bool = True
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    notes: Callable[[], list[str]] = field(
+        default=list
+    )  # what was skipped, once all have been read
+    has_punctuation: bool = (
+        True  # punctuation marks are punctuation, not words of a formal language
+    )
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # simple rules, by name
 
     def __iter__(self) -> Iterator[Example]:
         return iter(self.rows)
@@ -184,17 +157,11 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's prediction for texts with given trees.
+    """A model's prediction for texts with given trees."""
 
-    Attributes:
-        text: a sentence for people.
-        tags: what to write under the words; None for models that do not tag.
-        gold: the gold heads, if the text determines them.
-    """
-
-    text: str
-    tags: list[str] | None = None
-    gold: list[int] | None = None
+    text: str  # a sentence for people
+    tags: list[str] | None = None  # what to write under the words; None for models that do not tag
+    gold: list[int] | None = None  # the gold heads, if the text determines them
 
 
 class Figures(Protocol):
@@ -211,21 +178,15 @@ class Figures(Protocol):
 class LabelFigures:
     """Labels predicted with discrete trees and with soft ones, in percent.
 
-    Attributes:
-        labels: number of labels: of examples, of words for a tagger, of operators for ListOps.
-        same: those that are the same with either tree.
-        accuracy: those that are right with discrete trees; None if the right ones are not known.
-        soft_accuracy: likewise with soft trees.
-
     Example:
         >>> LabelFigures(labels=10, same=90.0, accuracy=80.0, soft_accuracy=70.0).gap
         10.0
     """
 
-    labels: int
-    same: float
-    accuracy: float | None
-    soft_accuracy: float | None
+    labels: int  # how many: of examples, of words for a tagger, of operators for ListOps
+    same: float  # those that are the same with either tree
+    accuracy: float | None  # with discrete trees; None if the right labels are not known
+    soft_accuracy: float | None  # likewise with soft trees
 
     @classmethod
     def of(cls, labels: Iterable[tuple[Label, Label, Label]]) -> LabelFigures | None:

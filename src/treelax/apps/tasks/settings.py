@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from treelax.apps.training.settings import NOT_NEGATIVE, POSITIVE, SIZE, Settings, setting
 from treelax.errors import InputError
@@ -26,6 +26,16 @@ from treelax.noise import noise_named
 from treelax.ops.checks import MOST_THREADS
 from treelax.structures import structure_named
 
+ESTIMATORS: dict[str, Callable[..., Estimator]] = {
+    "marginals": Marginals,
+    "sparsemap": SparseMAP,
+    "spigot": SPIGOT,
+    "imle": IMLE,
+    "perturbed": Perturbed,
+    "reinforce": REINFORCE,
+    "rloo": RLOO,
+    "exact": Exact,
+}
 # settings of model.estimator that each takes
 TAKES = {
     "relaxed": ("samples",),
@@ -37,10 +47,9 @@ TAKES = {
     "reinforce": ("samples", "decay"),
     "rloo": ("samples",),
 }
-# those that look at model.temperature, and those that draw noise
 RELAXING = ("relaxed", "straight-through")
-TEMPERED = ("relaxed", "straight-through", "marginals", "sparsemap")
-NOISY = ("relaxed", "straight-through", "sparsemap", "spigot", "imle", "perturbed")
+TEMPERED = (*RELAXING, "marginals", "sparsemap")  # those that look at model.temperature
+NOISY = (*RELAXING, "sparsemap", "spigot", "imle", "perturbed")
 
 
 @dataclass(frozen=True)
@@ -115,33 +124,34 @@ class LatentSettings(Settings):
 
     def _refuse_unused(self) -> None:
         """Refuse settings that the estimator would not look at."""
-        estimator, usual, kind = self.estimator, EstimatorSettings(), self.kind
+        estimator, kind, section = self.estimator, self.kind, self.section
+        taken = TAKES.get(kind, ())
         for part in fields(estimator):
-            value, taken = getattr(estimator, part.name), TAKES.get(kind, ())
-            if part.name not in ("name", *taken) and value != getattr(usual, part.name):
+            value = getattr(estimator, part.name)
+            if part.name not in ("name", *taken) and value != part.default:
                 raise InputError(
-                    f"{self.section}.estimator.{part.name} is {value} and {self.section}.estimator "
-                    f"{kind}, which takes {', '.join(taken) or 'no such setting'}; leave it out"
+                    f"{section}.estimator.{part.name} is {value} and {section}.estimator {kind}, "
+                    f"which takes {', '.join(taken) or 'no such setting'}; leave it out"
                 )
-        if estimator.form == "eg" and estimator.projection != usual.projection:
+        if estimator.form == "eg" and estimator.projection != "simplex":
             raise InputError(
-                f"{self.section}.estimator.projection is {estimator.projection} and "
-                f"{self.section}.estimator.form eg, which projects on nothing; leave it out"
+                f"{section}.estimator.projection is {estimator.projection} and "
+                f"{section}.estimator.form eg, which projects on nothing; leave it out"
             )
-        noise = self.noise_name(kind) if kind in NOISY else "none"
+        silent = kind not in NOISY or self.noise_name(kind) == "none"
         unused = {
             "temperature": kind not in TEMPERED,
             "relaxation": kind not in RELAXING,
             "noise": kind not in NOISY and self.noise != "none",
-            "noise_scale": noise == "none",
+            "noise_scale": silent,
         }
         for part in fields(self):
             value = getattr(self, part.name)
             if unused.get(part.name) and value != part.default:
                 without = " without noise" if part.name == "noise_scale" else ""
                 raise InputError(
-                    f"{self.section}.{part.name} is {value} and {self.section}.estimator {kind}"
-                    f"{without}, which does not use it; expected {part.default}"
+                    f"{section}.{part.name} is {value} and {section}.estimator {kind}{without}, which "
+                    f"does not use it; expected {part.default}"
                 )
 
     def noise_name(self, kind: str) -> str:
@@ -151,39 +161,20 @@ class LatentSettings(Settings):
 
     def make_estimator(self, *, discrete: bool = False) -> Estimator:
         """What trains the layer; ``discrete``: with discrete trees without noise."""
-        settings = self.estimator
         kind = "straight-through" if discrete else self.kind
         name = "none" if discrete else self.noise_name(kind)
-        noise = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
-        relaxed = Relaxed(self.relaxation, self.temperature, noise)
-        given = {"step": settings.step, "samples": settings.samples}
-
-        def chosen(*names: str) -> dict[str, Any]:
-            return {name: given[name] for name in names if given[name] is not None}
-
-        makers: dict[str, Callable[[], Estimator]] = {
-            "relaxed": lambda: replace(relaxed, **chosen("samples")),
-            "straight-through": lambda: StraightThrough(
-                replace(relaxed, **chosen("samples")), settings.gradient
-            ),
-            "marginals": lambda: Marginals(self.temperature),
-            "sparsemap": lambda: SparseMAP(
-                self.temperature, settings.max_iterations, noise, **chosen("samples")
-            ),
-            "spigot": lambda: SPIGOT(
-                projection=settings.projection,
-                form=settings.form,
-                noise=noise,
-                **chosen("step", "samples"),
-            ),
-            "imle": lambda: IMLE(noise=noise, **chosen("step", "samples")),
-            "perturbed": lambda: Perturbed(noise=noise, **chosen("samples")),  # type: ignore[arg-type]
-            "reinforce": lambda: REINFORCE(decay=settings.decay, **chosen("samples")),
-            "rloo": lambda: RLOO(**chosen("samples")),
-            "exact": Exact,
-        }
+        values = {name: getattr(self.estimator, name) for name in TAKES.get(kind, ())}
+        options = {name: value for name, value in values.items() if value is not None}
+        if kind in TEMPERED:
+            options["temperature"] = self.temperature
+        if kind in NOISY:
+            options["noise"] = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
         try:
-            return makers[kind]()
+            if kind not in RELAXING:
+                return ESTIMATORS[kind](**options)
+            gradient = options.pop("gradient", None)
+            relaxed = Relaxed(self.relaxation, **options)
+            return relaxed if gradient is None else StraightThrough(relaxed, gradient)
         except InputError as error:
             raise InputError(f"{self.section}.estimator: {error}") from None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from treelax.apps.data.batching import draw_batches, length_batches
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.projectivity import nearest_projective
 from treelax.apps.data.tensor_files import fingerprint
@@ -22,30 +21,27 @@ from treelax.apps.tasks.parsing.lexicon import Lexicon, universal
 from treelax.apps.tasks.parsing.model import ParserModel
 from treelax.apps.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
 from treelax.apps.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
+from treelax.apps.tasks.sentences.experiment import SentenceExperiment, Shape
 from treelax.apps.tasks.sentences.origins import SPLITS
 from treelax.apps.tasks.sentences.subwords import SubwordTable
 from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.settings import for_batches
 from treelax.errors import InputError, counted, short
-from treelax.nn.modes import evaluating
 from treelax.trees import is_projective
-
-PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to be captured
-EVALUATION_BATCH = 256
-TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
-ALL = slice(None)
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Treebanks:
-    """The sentences of a config, and notes on them."""
+    """The sentences of a config, and messages about them."""
 
     splits: dict[str, list[Sentence]]  # those of training as they are trained on
     unlabelled: list[Sentence]  # to train on without their trees
     lexicon: Lexicon
     vocabulary: Vocabulary  # the words of all splits
-    notes: tuple[str, ...]
+    messages: tuple[str, ...]
+
+    def save_words(self, file: Path) -> None:
+        self.lexicon.save(file)
 
 
 def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -> Treebanks:
@@ -123,11 +119,11 @@ def _projective(sentence: Sentence, single_root: bool) -> Sentence:
     return replace(sentence, heads=nearest_projective(sentence.heads, single_root=single_root))
 
 
-class ParserExperiment:
+class ParserExperiment(SentenceExperiment):
     """Model, data and loss of one run."""
 
     task = "parser"
-    files: Collection[str] = FILES
+    files, counted = FILES, 3
 
     def __init__(
         self,
@@ -137,34 +133,24 @@ class ParserExperiment:
         *,
         model: ModelConfig | None = None,
     ) -> None:
-        self.config, self.data, self.device = config, data, device
+        super().__init__(config, data, device)
         self.labels = data.lexicon.labels
-        lexicon, words = data.lexicon, data.vocabulary
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            self.model = ParserModel(model or config.model, lexicon)
-            if data.unlabelled:
-                table = self.model.words.learned.weight
-                sizes = (*table.shape, self.model.encoder.output_size)
-                self.model.decoder = make_decoder(config.unlabelled, *sizes)
-                # words that no tree has start from what the encoder sees of dropped ones
-                seen = lexicon.forms([word for s in data.splits["train"] for word in s.words])
-                table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
-        self.model.to(device)
-        subwords = self.model.words.subwords
+        lexicon, words, tags = data.lexicon, data.vocabulary, config.data.tags
+        self.model: ParserModel = self.make_model(self._network, model or config.model)
+        self.transformer, subwords = self.model.words.transformer, self.model.words.subwords
         if subwords is not None:
             self._check_lengths(subwords)
         self.forms = lexicon.forms(list(words), subwords).to(device)
         self.universal = lexicon.universal.to(device)
-        training, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
-        some = training + data.unlabelled
+        training, unseen = data.splits["train"], data.splits["dev"]
+        some = training + data.unlabelled  # the labelled sentences, then the others
         everything = encode(some, lexicon, tags, words.ids(w for s in some for w in s.words))
         dev_forms, read = encode_words(unseen, lexicon, tags, subwords)
         dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
         self.dev_forms = dev_forms.to(device)
         self.labelled, self.dev_data = len(training), dev.to(device)
-        self.everything = everything.to(device)  # the labelled sentences, then the others
-        # on the host, to choose shapes
+        self.epoch_size = max(self.labelled, len(data.unlabelled))
+        self.everything = everything.to(device)
         self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
         estimator = config.unlabelled.make_estimator()
         self.estimator = for_batches(
@@ -172,12 +158,19 @@ class ParserExperiment:
         )
         self.mixed = self.begin(1)
         dev_sizes = self.model.words.sizes(self.dev_data, self.dev_forms).cpu()
-        most = EVALUATION_BATCH if subwords is None else TRANSFORMER_BATCH
-        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": most}
-        self.dev = [
-            (tuple(dev_sizes[places].amax(0).tolist()), torch.tensor(places, device=device))
-            for places in length_batches(dev_sizes.amax(1).tolist(), **bounds)
-        ]
+        self.dev = self.evaluation_batches(dev_sizes, self.model.most_arcs)
+
+    def _network(self, settings: ModelConfig) -> ParserModel:
+        lexicon, data = self.data.lexicon, self.data
+        model = ParserModel(settings, lexicon)
+        if data.unlabelled:
+            table = model.words.learned.weight
+            sizes = (*table.shape, model.encoder.output_size)
+            model.decoder = make_decoder(self.config.unlabelled, *sizes)
+            # words that no tree has start from what the encoder sees of dropped ones
+            seen = lexicon.forms([word for s in data.splits["train"] for word in s.words])
+            table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
+        return model
 
     def _check_lengths(self, subwords: SubwordTable) -> None:
         """Refuse sentences that are too long for a transformer, before training begins."""
@@ -189,27 +182,10 @@ class ParserExperiment:
         for sentence in self.data.unlabelled:
             subwords.check_length(sentence.words, f"unlabelled: {short(sentence.text)}")
 
-    def save_words(self, file: Path) -> None:
-        """Save what the parser knows of words."""
-        self.data.lexicon.save(file)
-
-    @property
-    def updates(self) -> int:
-        settings = self.config.train
-        sentences = max(self.labelled, len(self.data.unlabelled))
-        return settings.updates or max(1, sentences // settings.batch_size)
-
     def groups(self) -> list[dict[str, Any]]:
-        """All parameters, with Adam's decay rates; a transformer has a separate learning rate."""
-        betas, transformer = (0.9, self.config.train.second_moment), self.model.words.transformer
-        slow: list[nn.Parameter] = []
-        if transformer is not None and transformer.model is not None:
-            slow = list(transformer.model.parameters())
-        fast = {id(p): p for p in self.model.parameters()}
-        for p in slow:
-            del fast[id(p)]
-        groups = [(1.0, list(fast.values())), (self.config.model.pretrained_rate, slow)]
-        return [{"params": part, "rate": rate, "betas": betas} for rate, part in groups if part]
+        """As of all tasks, with Adam's decay rates."""
+        betas = (0.9, self.config.train.second_moment)
+        return [group | {"betas": betas} for group in super().groups()]
 
     def begin(self, epoch: int) -> bool:
         """Take unlabelled sentences into batches after the first epochs; returns whether they are."""
@@ -232,27 +208,14 @@ class ParserExperiment:
                 tensors.append(lexicon.vectors.matrix[rows.cpu()])
         return fingerprint(facts, tensors)
 
-    def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
-        """Padded words and, for a transformer, sub-words; and indices of sentences."""
-        settings, generator = self.config.train, torch.Generator().manual_seed(seed)
-
-        def draw(lengths: Tensor) -> Tensor:
-            size, pool = settings.batch_size, settings.pool
-            return draw_batches(lengths, size, generator=generator, batches=self.updates, pool=pool)
-
-        labelled = self.labelled
-        drawn = draw(self.sizes[:labelled])
-        if self.mixed:
-            # side by side, by length, so that they need little padding
-            both = [drawn, labelled + draw(self.sizes[labelled:])]
-            both = [rows[self.sizes[rows].amax((1, 2)).argsort(stable=True)] for rows in both]
-            drawn = torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
-        longest, transformer = self.sizes[drawn].amax(1), self.model.words.transformer
-        if self.device.type == "cuda":
-            longest = -(-longest // PADDING) * PADDING
-            if transformer is not None and transformer.limit is not None:
-                longest[:, 1].clamp_(max=transformer.limit)
-        return list(zip(map(tuple, longest.tolist()), drawn, strict=True))
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Labelled sentences, and as many others beside them, by length, for little padding."""
+        drawn = self.draw_some(self.sizes[: self.labelled], generator)
+        if not self.mixed:
+            return drawn
+        both = [drawn, self.labelled + self.draw_some(self.sizes[self.labelled :], generator)]
+        both = [rows[self.sizes[rows].amax((1, 2)).argsort(stable=True)] for rows in both]
+        return torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
 
     def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of a batch per word."""
@@ -269,21 +232,15 @@ class ParserExperiment:
         """The number of words of a batch."""
         return (self.everything.offsets[indices + 1] - self.everything.offsets[indices]).sum()
 
-    @torch.no_grad()
-    def evaluate(self, part: slice = ALL) -> Tensor:
+    def count_batch(self, data: Any, shape: Shape, indices: Tensor, **options: Any) -> list[Tensor]:
         """Right heads, right heads with the universal part of their labels right, and words."""
-        counts = torch.zeros(3, dtype=torch.float64, device=self.device)
-        with evaluating(self.model):
-            for shape, indices in self.dev[part]:
-                batch = self.dev_data.batch(indices, *shape)
-                vertices = self.model.vertices(batch, self.dev_forms)
-                heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
-                labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
-                inside = torch.arange(shape[0], device=self.device) < batch.lengths[:, None]
-                attached = (heads == batch.heads) & inside
-                right = attached & (labels == batch.universal)
-                counts += torch.stack([attached.sum(), right.sum(), inside.sum()])
-        return counts
+        batch = data.batch(indices, *shape)
+        vertices = self.model.vertices(batch, self.dev_forms)
+        heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
+        labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
+        inside = torch.arange(shape[0], device=self.device) < batch.lengths[:, None]
+        attached = (heads == batch.heads) & inside
+        return [attached.sum(), (attached & (labels == batch.universal)).sum(), inside.sum()]
 
     @staticmethod
     def summary(counts: Tensor) -> dict[str, float]:

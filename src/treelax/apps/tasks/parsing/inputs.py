@@ -17,9 +17,8 @@ from treelax.apps.tasks.parsing.evaluation import characters, surface_tokens
 from treelax.apps.tasks.parsing.treebank import check_tree, read_treebank
 from treelax.apps.tasks.sentences.inputs import ReadOptions, is_treebank, treebank_examples
 from treelax.apps.tasks.sentences.inputs import read_examples as read_texts
-from treelax.apps.tasks.sentences.origins import SPLITS, Origin, find_again
+from treelax.apps.tasks.sentences.origins import Origin, find_split
 from treelax.errors import DataError, InputError, NoTreeError, short
-from treelax.ops.checks import one_of
 from treelax.structures import Structure
 from treelax.trees import constrain
 
@@ -80,14 +79,7 @@ def own_examples(
     config: ParserConfig, origins: Mapping[str, Origin], split: str, *, limit: int | None = None
 ) -> Examples:
     """The sentences of a split of a run, if its file is still the same."""
-    one_of("split", split, SPLITS)
-    named = getattr(config.data, split)
-    if named is None and split not in origins:
-        raise InputError(
-            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
-            "report, --split dev"
-        )
-    path = find_again(named, origins.get(split), f"{split} data")
+    path = find_split(config.data, split, origins)
     sentences = read_treebank(path, single_root=config.model.single_root)
     return Examples(path, map(_example, islice(sentences, limit)))
 

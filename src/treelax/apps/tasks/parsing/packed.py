@@ -9,7 +9,6 @@ than all others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +29,17 @@ VECTORS, ROWS = "vectors", "rows"
 PROJECTION = "words.projection.weight"
 
 
-@dataclass(frozen=True)
-class Packed:
-    """What a file holds."""
-
-    model: ParserModel
-    lexicon: Lexicon
-    config: ParserConfig
-    about: Mapping[str, Any]
-
-
-def save_packed(path: Path, parser: Packed, *, kind: str) -> None:
+def save_packed(
+    path: Path,
+    model: ParserModel,
+    lexicon: Lexicon,
+    config: ParserConfig,
+    about: Mapping[str, Any],
+    *,
+    kind: str,
+) -> None:
     """Write a parser as one file."""
-    lexicon, weights = parser.lexicon, dict(parser.model.state_dict())
-    known: dict[str, int] = {}
+    weights, known = dict(model.state_dict()), dict[str, int]()
     if lexicon.vectors is not None:
         matrix, known = lexicon.vectors.matrix, lexicon.vectors.known
         projection = weights[PROJECTION].cpu()
@@ -54,15 +50,17 @@ def save_packed(path: Path, parser: Packed, *, kind: str) -> None:
     for name, weight in weights.items():
         tensors |= _in_8_bits(name, weight) if weight.dim() > 1 else {name: weight}
     state = {
-        "config": {k: v for k, v in flatten(parser.config).items() if k not in FILES},
+        "config": {k: v for k, v in flatten(config).items() if k not in FILES},
         "lexicon": {name: getattr(lexicon, name) for name in NAMES},
         "known": "\n".join(known),
-        "about": dict(parser.about),
+        "about": dict(about),
     }
     save_checkpoint(path, tensors, kind=kind, state=state)
 
 
-def load_packed(path: Path, *, kind: str) -> Packed:
+def load_packed(
+    path: Path, *, kind: str
+) -> tuple[ParserModel, Lexicon, ParserConfig, Mapping[str, Any]]:
     """Read what `save_packed` wrote."""
     saved = load_checkpoint(path, kind=kind)
     if "about" not in saved.state:
@@ -79,7 +77,7 @@ def load_packed(path: Path, *, kind: str) -> Packed:
         config = from_table(ParserConfig, saved.state["config"], "config")
         model = ParserModel(config.model, lexicon)
         model.load_state_dict(tensors)
-    return Packed(model, lexicon, config, saved.state["about"])
+    return model, lexicon, config, saved.state["about"]
 
 
 def _in_8_bits(name: str, weight: Tensor) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,29 +14,20 @@ from torch import Tensor
 
 from treelax.apps.data.conllu import Sentence, heads_tensor
 from treelax.apps.data.text.tokenizer import written_words
-from treelax.apps.tasks.base import (
-    Answer,
-    Example,
-    Examples,
-    Prediction,
-    Progress,
-    Source,
-    Text,
-)
+from treelax.apps.tasks.base import Answer, Example, Examples, Prediction, Progress, Source, Text
 from treelax.apps.tasks.parsing.config import ParserConfig
 from treelax.apps.tasks.parsing.evaluation import ParsingFigures
 from treelax.apps.tasks.parsing.inputs import own_examples, read_examples
-from treelax.apps.tasks.parsing.lexicon import Forms, Lexicon, tags_of
+from treelax.apps.tasks.parsing.lexicon import Lexicon, tags_of
 from treelax.apps.tasks.parsing.model import ParserModel
-from treelax.apps.tasks.parsing.packed import Packed, load_packed, save_packed
-from treelax.apps.tasks.parsing.treebank import Batch, EncodedTreebank, as_read, encode_words
+from treelax.apps.tasks.parsing.packed import load_packed, save_packed
+from treelax.apps.tasks.parsing.treebank import as_read, encode_words
 from treelax.apps.tasks.sentences.inputs import text_words
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
 from treelax.apps.tasks.sentences.task import WORDS
-from treelax.apps.tasks.sentences.trained import GROWING, SentenceParser, Texts
-from treelax.apps.tasks.sentences.trained import Batch as PredictBatch
+from treelax.apps.tasks.sentences.trained import SentenceParser, Texts
 from treelax.apps.tasks.sentences.transformer import COPY, with_own_copy
-from treelax.apps.tasks.sentences.word_vectors import WordVectors
+from treelax.apps.tasks.sentences.word_vectors import GROWING, WordVectors
 from treelax.apps.training.checkpoint import load_checkpoint, restoring
 from treelax.apps.training.config import from_table
 from treelax.apps.training.run import Run, best_model
@@ -50,11 +40,9 @@ from treelax.trees import constrain
 class DependencyParser(SentenceParser):
     """A parser with everything it needs to parse new texts."""
 
-    task = "parser"
+    task, trees, labels = "parser", "treebank", ()
     is_tagger, keeps_heads = False, True
     cut = staticmethod(written_words)
-    labels = ()
-    trees = "treebank"
     sample = ("The old cat watched a small bird .",)
 
     def __init__(
@@ -69,10 +57,10 @@ class DependencyParser(SentenceParser):
     ) -> None:
         self.model, self.lexicon, self.config, self.name = model, lexicon, config, name
         self.tree: LatentTree = model.tree
-        self.about = about
-        self.takes_vectors = lexicon.vectors is not None and about is None
-        self.origins = origins or {}
+        self.about, self.origins = about, origins or {}
+        self.transformer = model.words.transformer
         self.most_arcs = model.most_arcs
+        self.takes_vectors = lexicon.vectors is not None and about is None
         if lexicon.vectors is not None and model.words.given is not None and about is None:
             names = [PurePath(file).name for file in config.data.vector_files]
             self.word_vectors = WordVectors(lexicon.vectors, model.words.given, names, model=name)
@@ -85,82 +73,7 @@ class DependencyParser(SentenceParser):
             if self.model.words.subwords is not None:
                 self.model.words.subwords.check_length(as_read(sentence, self.lexicon), where)
 
-    def _alone(self) -> AbstractContextManager[Any]:
-        return GROWING if self.model.words.subwords is not None else super()._alone()
-
-    def _predictor(self, examples: Sequence[Texts], **options: Any) -> PredictBatch:
-        """See `treelax.apps.tasks.base.TrainedParser.stream`; ``keep`` keeps the heads of sentences, -1
-        where unknown, and their labels.
-        """
-        given = {i: self._sentence(text, "text") for i, (text,) in enumerate(examples) if len(text)}
-        encoded, rows = self._encoded(list(given.values())), {i: row for row, i in enumerate(given)}
-
-        def predicted(places: Sequence[int]) -> list[Prediction]:
-            sentences = [given[place] for place in places]
-            longest = max(map(len, sentences))
-            with evaluating(self.model):
-                batch = self._batch(encoded, [rows[place] for place in places], longest)
-                return self._parsed(sentences, batch, **options)
-
-        return predicted
-
-    @torch.no_grad()
-    def _parsed(
-        self,
-        sentences: Sequence[Sentence],
-        encoded: tuple[Batch, Forms],
-        soft: bool,
-        scores: bool,
-        keep: bool = False,
-    ) -> list[Prediction]:
-        batch, forms = encoded
-        vertices = self.model.vertices(batch, forms)
-        trees = self.model.trees(vertices, batch.lengths)
-        structure, mask = self.tree.structure, torch.zeros((), device=self._device)
-        if keep:
-            mask = constrain(heads=self._known(sentences)).to(trees.scores)
-            trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
-        best = trees.mode
-        if soft:
-            best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
-        heads = best[..., 1:].argmax(-2)
-        labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
-        own_scores = trees.scores.float().cpu() if scores else ()
-        predictions = []
-        for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
-            n = len(sentence)
-            relations = [self.lexicon.labels[label] for label in labels[i][:n]]
-            if keep:
-                relations = _kept_labels(sentence, relations)
-            predictions.append(
-                Prediction(
-                    (sentence.words,),
-                    heads=(tuple(row[:n]),),
-                    scores=(own_scores[i][: n + 1, : n + 1].clone(),) if scores else None,
-                    relations=(tuple(relations),),
-                )
-            )
-        return predictions
-
-    def _encoded(self, sentences: Sequence[Sentence]) -> tuple[EncodedTreebank, Forms]:
-        given = (self.lexicon, self.config.data.tags, self.model.words.subwords)
-        with GROWING:  # the table of sub-words
-            forms, words = encode_words(sentences, *given)
-        return words.to(self._device), forms.to(self._device)
-
-    def _batch(
-        self, encoded: tuple[EncodedTreebank, Forms], places: Sequence[int], longest: int
-    ) -> tuple[Batch, Forms]:
-        """Some of the sentences, padded."""
-        words, forms = encoded
-        return words.batch(torch.tensor(places, device=self._device), longest), forms
-
-    def _known(self, sentences: Sequence[Sentence]) -> Tensor:
-        """The heads that are given, -1 for others."""
-        filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
-        return heads_tensor(filled)[0].to(self._device)
-
-    def _sentence(self, text: Text, where: str) -> Sentence:
+    def _sentence(self, text: Text, where: str = "text") -> Sentence:
         sentence = text if isinstance(text, Sentence) else Sentence(tuple(text))
         tags = self.config.data.tags
         if tags != "none" and set(tags_of(sentence, tags)) == {"_"}:
@@ -169,6 +82,67 @@ class DependencyParser(SentenceParser):
                 "a CoNLL-U file with them"
             )
         return sentence
+
+    @torch.no_grad()
+    def _predict(
+        self, examples: list[Texts], soft: bool, scores: bool, keep: bool = False
+    ) -> list[Prediction]:
+        """``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
+        sentences = [self._sentence(text) for (text,) in examples]
+        with evaluating(self.model):
+            vertices, lengths = self._vertices(sentences)
+            trees = self.model.trees(vertices, lengths)
+            structure, known = self.tree.structure, torch.zeros((), device=self._device)
+            if keep:
+                known = constrain(heads=self._known(sentences)).to(trees.scores)
+                trees = structure(trees.scores + known, lengths, validate_args=True)
+            best = trees.mode
+            if soft:
+                best = structure.argmax(trees.marginals + known, lengths, validate=False)
+            heads = best[..., 1:].argmax(-2)
+            relations = self._relations(sentences, vertices, heads, keep=keep)
+        matrices = trees.scores.float().cpu() if scores else None
+        return [
+            Prediction(
+                (sentence.words,),
+                heads=(tuple(row[:n]),),
+                scores=None if matrices is None else (matrices[i, : n + 1, : n + 1].clone(),),
+                relations=(labels,),
+            )
+            for i, (sentence, row, labels) in enumerate(
+                zip(sentences, heads.tolist(), relations, strict=True)
+            )
+            for n in [len(sentence)]
+        ]
+
+    def _vertices(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+        """Vectors of the root and the words of some sentences, and their lengths."""
+        with GROWING:  # the table of sub-words
+            tags, subwords = self.config.data.tags, self.model.words.subwords
+            forms, words = encode_words(sentences, self.lexicon, tags, subwords)
+        places = torch.arange(len(sentences), device=self._device)
+        batch = words.to(self._device).batch(places, max(map(len, sentences)))
+        return self.model.vertices(batch, forms.to(self._device)), batch.lengths
+
+    def _relations(
+        self, sentences: Sequence[Sentence], vertices: Tensor, heads: Tensor, *, keep: bool = False
+    ) -> list[tuple[str, ...]]:
+        """The labels of arcs; with ``keep``, those that are given with a head."""
+        rows = self.model.label_scores(vertices, heads).argmax(-1).tolist()
+        relations = []
+        for sentence, row in zip(sentences, rows, strict=True):
+            labels = [self.lexicon.labels[label] for label in row[: len(sentence)]]
+            if keep and sentence.heads and sentence.labels:
+                pairs = enumerate(zip(sentence.heads, sentence.labels, strict=True))
+                for m, label in ((m, label) for m, (head, label) in pairs if head >= 0):
+                    labels[m] = labels[m] if label == "_" else label
+            relations.append(tuple(labels))
+        return relations
+
+    def _known(self, sentences: Sequence[Sentence]) -> Tensor:
+        """The heads that are given, -1 for others."""
+        filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
+        return heads_tensor(filled)[0].to(self._device)
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
@@ -223,26 +197,23 @@ class DependencyParser(SentenceParser):
                 f"{self.name}: has a transformer, which one small file cannot hold; expected a parser "
                 "without: pass on the folder of the run"
             )
-        packed = Packed(self.model, self.lexicon, self.config, about)
-        save_packed(Path(path), packed, kind=self.task)
+        save_packed(Path(path), self.model, self.lexicon, self.config, about, kind=self.task)
 
     @torch.no_grad()
     def arc_scores(self, text: Text) -> Tensor:
         """The scores of the arcs of one text; of labelled trees, summed over labels."""
-        sentence = self._sentence(text_words(text, "text", True), "text")
         with evaluating(self.model):
-            lengths = torch.tensor([len(sentence)], device=self._device)
-            return self.model.trees(self._vertices(sentence), lengths).scores[0].float().cpu()
+            vertices = self._vertices([self._sentence(text_words(text, "text", True))])
+            return self.model.trees(*vertices).scores[0].float().cpu()
 
     @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """The labels of the arcs of a tree."""
+        sentences = [Sentence(tuple(texts[0]))]
         heads = trees[0][:, 1:].argmax(0)[None].to(self._device)
         with evaluating(self.model):
-            vertices = self._vertices(Sentence(tuple(texts[0])))
-            scores = self.model.label_scores(vertices, heads)
-        labels = [self.lexicon.labels[label] for label in scores[0].argmax(-1).tolist()]
-        return Answer("The label of each word's arc stands below it.", labels)
+            [labels] = self._relations(sentences, self._vertices(sentences)[0], heads)
+        return Answer("The label of each word's arc stands below it.", list(labels))
 
     @torch.no_grad()
     def best_trees(
@@ -252,38 +223,25 @@ class DependencyParser(SentenceParser):
 
         ``prediction`` is that of `stream` for the text, with scores and the same ``keep``.
         """
-        sentence = self._sentence(text_words(text, "text", True), "text")
+        sentence = self._sentence(text_words(text, "text", True))
         assert prediction.scores is not None
         best = self.tree.structure(prediction.scores[0]).top_k(count)
         heads = best.trees[..., 1:].argmax(-2)
         with evaluating(self.model):
-            vertices = self._vertices(sentence).expand(count, -1, -1)
-            labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
-        trees = []
-        for row, numbers, log_prob in zip(
-            heads.tolist(), labels.tolist(), best.log_probs.tolist(), strict=True
-        ):
-            relations = [self.lexicon.labels[label] for label in numbers]
-            relations = _kept_labels(sentence, relations) if keep else relations
-            more = {"relations": (tuple(relations),), "log_prob": log_prob}
-            trees.append(replace(prediction, heads=(tuple(row),), **more))
-        return [tree for tree in trees if tree.log_prob != -math.inf]
-
-    def _vertices(self, sentence: Sentence) -> Tensor:
-        """Vectors of the root and the words of a sentence."""
-        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
-        return self.model.vertices(batch, forms)
+            vertices = self._vertices([sentence])[0].expand(count, -1, -1)
+            given = ([sentence] * count, vertices, heads.to(self._device))
+            relations = self._relations(*given, keep=keep)
+        return [
+            replace(prediction, heads=(tuple(row),), relations=(labels,), log_prob=log_prob)
+            for row, labels, log_prob in zip(
+                heads.tolist(), relations, best.log_probs.tolist(), strict=True
+            )
+            if log_prob != -math.inf
+        ]
 
     @property
     def _device(self) -> torch.device:
         return self.model.root.vector.device
-
-
-def _kept_labels(sentence: Sentence, labels: Sequence[str]) -> list[str]:
-    """The labels found, but those that are given with a head."""
-    n = len(sentence)
-    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, labels, strict=True)
-    return [predicted if head < 0 or label == "_" else label for head, label, predicted in given]
 
 
 def load(
@@ -294,35 +252,25 @@ def load(
     vectors: Sequence[Path] | None = None,
 ) -> DependencyParser:
     """The trained parser in a run folder or in one file."""
+    origins, about = {}, None
     if path.is_file():
-        packed = load_packed(path, kind=DependencyParser.task)
-        if vectors:
-            raise InputError(
-                f"vectors: received {vectors[0]}, and {name} has its word vectors with it; "
-                "expected none"
-            )
-        packed.model.eval().to(device)
-        return DependencyParser(
-            packed.model, packed.lexicon, packed.config, name, about=packed.about
-        )
-    file = best_model(path)
-    saved = load_checkpoint(file, kind=DependencyParser.task)
-    lexicon = Lexicon.load(path / WORDS)
-    of_transformer = TreelaxError if (path / COPY).exists() else ()
-    with restoring(file, keep=of_transformer):
-        # files may have moved since, which the run's config records
-        trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
-        model = ParserModel(with_own_copy(trained.model, path), lexicon)
-        model.load_state_dict(saved.tensors)
-    config = Run.open(path).config(ParserConfig)
-    parser = DependencyParser(
-        model.eval().to(device), lexicon, config, name, origins=read_origins(path)
-    )
+        model, lexicon, config, about = load_packed(path, kind=DependencyParser.task)
+    else:
+        file, origins = best_model(path), read_origins(path)
+        saved = load_checkpoint(file, kind=DependencyParser.task)
+        lexicon, config = Lexicon.load(path / WORDS), Run.open(path).config(ParserConfig)
+        with restoring(file, keep=TreelaxError if (path / COPY).exists() else ()):
+            # files may have moved since, which the run's config records
+            trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
+            model = ParserModel(with_own_copy(trained.model, path), lexicon)
+            model.load_state_dict(saved.tensors)
+    model.eval().to(device)
+    parser = DependencyParser(model, lexicon, config, name, origins=origins, about=about)
     if parser.word_vectors is not None:
         parser.word_vectors.use_files(vectors)
     elif vectors:
-        raise InputError(
-            f"vectors: received {vectors[0]}, and {name} learned its word vectors from random ones; "
-            "expected none"
-        )
+        has = "learned its word vectors from random ones"
+        if about is not None:
+            has = "has its word vectors with it"
+        raise InputError(f"vectors: received {vectors[0]}, and {name} {has}; expected none")
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from treelax.apps.data.conllu import Sentence
@@ -49,27 +50,16 @@ class Parsing(SentenceTask):
     def training_files(self, config: ParserConfig) -> Iterable[TrainingFile]:
         return config.data.training_files
 
-    def notes(self, data: Treebanks) -> Iterable[str]:
-        return data.notes
-
-    def sizes(self, experiment: ParserExperiment) -> Mapping[str, str]:
-        return {name: f"{len(split):,}" for name, split in experiment.data.splits.items()}
-
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"UAS {dev['uas']:.2f} LAS {dev['las']:.2f}"
 
     def test_size(self, experiment: ParserExperiment) -> int:  # type: ignore[override]
         return sum(len(s) for split in _tested(experiment).values() for s in split)
 
-    def figures(self, training: Training, progress: Progress | None) -> dict[str, Any]:
-        experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
+    def figures(self, experiment: ParserExperiment, progress: Progress | None) -> dict[str, Any]:
         parser, done, splits = _parser(experiment), 0, {}
         for name, sentences in _tested(experiment).items():
-
-            def advance(words: int, earlier: int = done) -> None:
-                if progress is not None:
-                    progress(earlier + words)
-
+            advance = None if progress is None else partial(_advance, progress, done)
             examples = [Example((sentence,)) for sentence in sentences]
             splits[name] = parser.evaluate(examples, progress=advance).record()
             done += splits[name]["words"]
@@ -100,6 +90,10 @@ class Parsing(SentenceTask):
             }
             for split, figures in record["splits"].items()
         ]
+
+
+def _advance(progress: Progress, done: int, words: int) -> None:
+    progress(done + words)
 
 
 def _tested(experiment: ParserExperiment) -> dict[str, list[Sentence]]:

@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from treelax.errors import DataError, InputError
 from treelax.files import atomic_write, sha256
+from treelax.ops.checks import one_of
 
 FILE = "data.json"
 SPLITS = ("train", "dev", "test")
@@ -120,6 +122,26 @@ def trained_with(
             return TrainingFile(name, origin.path, "").what
     # a run may have been moved together with its files
     return next((named.what for named in files if _same(file, Path(named.path))), None)
+
+
+def find_split(
+    data: Any,
+    split: str,
+    origins: Mapping[str, Origin],
+    corpus: str | None = None,
+    *,
+    file_of: Callable[[str], PathLike] = Path,
+) -> str:
+    """The path of a split of a run, whose settings of data these are; see `find_again`."""
+    one_of("split", split, SPLITS)
+    named = getattr(data, split) or corpus
+    if named is None and split not in origins:
+        there = " or ".join(name for name in SPLITS if getattr(data, name))
+        raise InputError(
+            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
+            f"report, --split {there}"
+        )
+    return find_again(named, origins.get(split), f"{split} data", file_of=file_of)
 
 
 def find_again(

@@ -1,4 +1,4 @@
-"""What the tasks on sentences share of training: transformers, the record of files, the result."""
+"""What the tasks on sentences share: presets, transformers, the record of files, the result."""
 
 from __future__ import annotations
 
@@ -41,23 +41,19 @@ class SentenceTask(Task):
 
     @abstractmethod
     def load(self, config: Any, progress: Callable[[int, str], None]) -> Any:
-        """The data of a config."""
+        """The data of a config, with ``splits``, ``messages`` for people and ``save_words``."""
 
     @abstractmethod
     def training_files(self, config: Any) -> Iterable[TrainingFile]:
         """The files that a config names."""
 
     @abstractmethod
-    def notes(self, data: Any) -> Iterable[str]:
-        """Messages about data."""
-
-    @abstractmethod
-    def figures(self, training: Training, progress: Progress | None) -> dict[str, Any]:
+    def figures(self, experiment: Any, progress: Progress | None) -> dict[str, Any]:
         """What a result has beyond the facts of `finish`: ``splits`` with the figures of each."""
 
     @abstractmethod
-    def sizes(self, experiment: Any) -> Mapping[str, str]:
-        """What the splits have, in words."""
+    def check_figures(self, figures: dict[str, Any]) -> None:
+        """Raise if the figures of a split are not of this task."""
 
     def preset(self, name: str) -> Any:
         one_of("preset", name, tuple(self.presets_by_name))
@@ -86,8 +82,8 @@ class SentenceTask(Task):
         if (folder / CONFIG).exists():  # a run to resume: a new one gets its folder later
             refuse_other_data(folder, self.training_files(config))
         data = self.load(config, progress)
-        for note in self.notes(data):
-            tell(note)
+        for message in data.messages:
+            tell(message)
         return self.experiment_type(config, data, device, model=model)
 
     def prepare(self, run: Run, experiment: Experiment) -> None:
@@ -96,13 +92,15 @@ class SentenceTask(Task):
 
     def begin(self, run: Run, training: Training) -> None:
         experiment: Any = training.experiment
-        experiment.save_words(run.path / WORDS)
+        experiment.data.save_words(run.path / WORDS)
         write_origins(run.path, self.training_files(experiment.config))
 
     def headline(self, experiment: Any) -> str:
+        sizes = {name: f"{name} {len(data):,}" for name, data in experiment.data.splits.items()}
+        if mixed := getattr(experiment.data, "mixed", 0):
+            sizes["train"] += f" ({mixed:,} of them mixed in)"
         return (
-            f"{', '.join(f'{k} {size}' for k, size in self.sizes(experiment).items())} {self.unit}, "
-            f"{counted(len(experiment.labels), 'label')}, "
+            f"{', '.join(sizes.values())} {self.unit}, {counted(len(experiment.labels), 'label')}, "
             f"{counted(experiment.config.train.epochs, 'epoch')} of "
             f"{counted(experiment.updates, 'update')}"
         )
@@ -110,7 +108,7 @@ class SentenceTask(Task):
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
         """Test the best model on all splits but training, once."""
         weights = (p.numel() for p in training.model.parameters() if p.requires_grad)
-        figures = self.figures(training, progress)
+        figures = self.figures(training.experiment, progress)
         return {**run_facts(training), "parameters": sum(weights), **figures}
 
     def check_result(self, record: dict[str, Any]) -> None:
@@ -118,10 +116,6 @@ class SentenceTask(Task):
         expect(record["splits"], {"dev": dict})
         for figures in record["splits"].values():
             self.check_figures(figures)
-
-    @abstractmethod
-    def check_figures(self, figures: dict[str, Any]) -> None:
-        """Raise if the figures of a split are not of this task."""
 
     def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
         rows = self.summary(record)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from treelax.apps.tasks.sentences.inputs import text_words, words_in
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, trained_with
 from treelax.apps.tasks.sentences.word_vectors import GROWING, WordVectors
 from treelax.errors import InputError, short
+from treelax.nn.transformer import SubwordTransformer
 
 WINDOW = 32  # batches that are read ahead, to be sorted by length
 Texts = tuple[Text, ...]  # of one example
-Batch = Callable[[Sequence[int]], Sequence[Prediction]]  # of the examples at some places
 
 
 class SentenceParser(TrainedParser):
@@ -29,6 +29,7 @@ class SentenceParser(TrainedParser):
         cut: makes words of a text.
         tokens: whether strings are tokenised unless asked otherwise.
         word_vectors: those given to it in training; None if there were none.
+        transformer: its table of sub-words grows with every text.
         origins: the files of its run.
         most_arcs: of the trees in a batch.
         unknown_share: what becomes of unknown words, for messages.
@@ -37,9 +38,26 @@ class SentenceParser(TrainedParser):
     cut: Cut = staticmethod(tokenize)
     tokens: bool = False
     word_vectors: WordVectors | None = None
+    transformer: SubwordTransformer | None = None
     origins: Mapping[str, Origin]
     most_arcs: int = MOST_ARCS
     unknown_share: str = "have no vector"
+
+    @abstractmethod
+    def _check(self, texts: Texts, where: str) -> None:
+        """Refuse texts that the model cannot take."""
+
+    @abstractmethod
+    def _predict(self, examples: list[Texts], *args: Any, **options: Any) -> list[Prediction]:
+        """The predictions for a batch of examples, none of them empty."""
+
+    @abstractmethod
+    def _has_vector(self, word: str) -> bool:
+        """Whether a word has a vector."""
+
+    @abstractmethod
+    def training_files(self) -> Iterable[TrainingFile]:
+        """The files that its config names."""
 
     def predict(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
         """Label texts and find their trees; see `treelax.apps.tasks.base.TrainedParser.stream`.
@@ -77,20 +95,21 @@ class SentenceParser(TrainedParser):
         self, texts: Iterable[Any], size: int, tokens: bool | None, **options: Any
     ) -> Iterator[Prediction]:
         examples, first = self._examples(texts, tokens), 0
+        lock = nullcontext() if self.transformer is None else GROWING
+        bounds = {"most_arcs": self.most_arcs, "most_sentences": size, "texts": len(self.text)}
         while window := list(islice(examples, WINDOW * size)):
             self.look_up(_all_words(window))
-            with self._alone():
+            with lock:
                 for number, example in enumerate(window, first):
                     self._check(example, f"texts[{number}]")
             words = [tuple(map(words_in, example)) for example in window]
             done = [Prediction(texts) for texts in words]  # all there is for empty texts
             longest = {i: max(map(len, texts)) + 1 for i, texts in enumerate(words) if all(texts)}
-            bounds = {"most_sentences": size, "texts": len(self.text)}
-            predicted = self._predictor(window, **options)
-            for places in length_batches(longest, most_arcs=self.most_arcs, **bounds):
-                with self._alone():
-                    for place, prediction in zip(places, predicted(places), strict=True):
-                        done[place] = prediction
+            for places in length_batches(longest, **bounds):
+                with lock:
+                    predicted = self._predict([window[place] for place in places], **options)
+                for place, prediction in zip(places, predicted, strict=True):
+                    done[place] = prediction
             yield from done
             first += len(window)
 
@@ -105,26 +124,14 @@ class SentenceParser(TrainedParser):
             given = (item,) if count == 1 else item
             yield tuple(text_words(text, where, as_words, self.cut) for text in given)
 
-    @abstractmethod
-    def _check(self, texts: Texts, where: str) -> None:
-        """Refuse texts that the model cannot take."""
-
-    @abstractmethod
-    def _predictor(self, examples: Sequence[Texts], **options: Any) -> Batch:
-        """A function that predicts those of these examples that are at some places."""
-
-    def _alone(self) -> AbstractContextManager[Any]:
-        """A lock for models with a table of sub-words, which grows with every text."""
-        return nullcontext()
-
     def check(self, example: Example, where: str) -> None:
         """Refuse an example that the model cannot take."""
-        with self._alone():
+        with GROWING:
             self._check(example.texts, where)
 
     def words(self, text: str) -> tuple[str, ...]:
         """A text as the model cuts it; a word may hold no white space, as in training."""
-        return tuple(words_in(text_words(" ".join(text.split()), "text", self.tokens, self.cut)))
+        return words_in(text_words(" ".join(text.split()), "text", self.tokens, self.cut))
 
     # ------------------------------------------------------------------ words and files of training
 
@@ -155,14 +162,6 @@ class SentenceParser(TrainedParser):
         """Words as the model spells them."""
         return words
 
-    @abstractmethod
-    def _has_vector(self, word: str) -> bool:
-        """Whether a word has a vector."""
-
-    @abstractmethod
-    def training_files(self) -> Iterable[TrainingFile]:
-        """The files that its config names."""
-
     def trained_with(self, file: Path) -> str | None:
         """What a file was to the run that the model is from."""
         return trained_with(file, self.origins, self.training_files())
@@ -170,6 +169,3 @@ class SentenceParser(TrainedParser):
 
 def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
     return (word for example in examples for text in example for word in words_in(text))
-
-
-__all__ = ["GROWING", "WINDOW", "Batch", "SentenceParser", "Texts"]

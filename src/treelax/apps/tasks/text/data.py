@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise, takewhile
 from operator import eq
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +24,9 @@ from treelax.apps.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.apps.tasks.sentences.inputs import check_tree
 from treelax.apps.tasks.sentences.subwords import whole_words as rows_of_words
+from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.text.config import SPLIT, DataConfig
+from treelax.apps.tasks.text.model_files import save_words
 from treelax.apps.tasks.text.sources import classes_of, text_sources
 from treelax.errors import DataError, InputError, counted, short
 
@@ -51,6 +54,15 @@ class TextData:
     mixed: int  # how many of the last training examples are from the mixed-in set
     notes: dict[str, tuple[str, ...]]  # what was skipped in each split, also of "mix"
     coverage: tuple[int, int] | None = None  # words with a vector in a file, and all words
+
+    def save_words(self, file: Path) -> None:
+        save_words(file, self.vectors, self.labels)
+
+    @property
+    def messages(self) -> list[str]:
+        """What was skipped, and how many words have vectors, for people."""
+        lines = [f"{split}: {note}" for split, notes in self.notes.items() for note in notes]
+        return lines if self.coverage is None else lines + coverage_notes(*self.coverage)
 
     def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
         """Hash of everything that figures depend on."""

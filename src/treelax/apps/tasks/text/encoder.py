@@ -101,12 +101,6 @@ class SentenceEncoder(nn.Module):
             self._read = (table, SubwordTable(self.transformer, self._split, table))
         return self._read[1]
 
-    def pretrained_parameters(self) -> list[nn.Parameter]:
-        """The parameters of the transformer, if there is one that is not frozen."""
-        if self.transformer is None or self.transformer.model is None:
-            return []
-        return list(self.transformer.model.parameters())
-
     def layout(self, batch: Sentences) -> Padded:
         """How the vectors of words lie in memory, the fastest way for a device.
 

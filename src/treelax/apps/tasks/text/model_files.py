@@ -17,32 +17,30 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple
 
 from torch import Tensor
 
 import treelax
 from treelax.apps.data.text.vectors import Vectors
-from treelax.apps.tasks.saved import FORMAT, read_config, task_of
+from treelax.apps.tasks.saved import FORMAT, read_config
 from treelax.apps.tasks.sentences.task import WORDS
 from treelax.apps.tasks.sentences.transformer import COPY, copy_folder, with_own_copy
-from treelax.apps.tasks.text.config import Kind, SentenceSettings, TextConfig
+from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
 from treelax.apps.training.checkpoint import load_checkpoint, restoring, save_checkpoint
 from treelax.apps.training.config import flatten, from_table
 from treelax.apps.training.run import CONFIG as RUN_CONFIG
-from treelax.apps.training.run import Run, best_model
+from treelax.apps.training.run import best_model
 from treelax.errors import CheckpointError, DataError, InputError
 from treelax.files import atomic_write, sha256
 
 CONFIG, MODEL = "config.json", "model.safetensors"
 KIND, WORDS_KIND = "sentences", "words"
-KINDS = get_args(Kind)
 
 
-@dataclass(frozen=True, eq=False)
-class SavedSentences:
+class SavedSentences(NamedTuple):
     """What the files of a sentence model hold."""
 
     settings: SentenceSettings
@@ -52,39 +50,30 @@ class SavedSentences:
     file: Path
 
 
-def load_folder(path: Path) -> SavedSentences:
-    """The best model of a run, or one that `save_folder` saved."""
-    if (path / RUN_CONFIG).is_file():
-        run, file = Run.open(path), best_model(path)
-        if run.task not in KINDS:
-            raise InputError(
-                f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
-                "sentences"
-            )
-        saved = load_checkpoint(file, kind=run.task)
-        vectors, labels = load_words(path / WORDS)
-        with restoring(file):
+def load_folder(path: Path, task: str) -> SavedSentences:
+    """The best model of a run of a task, or one that `save_folder` saved."""
+    is_run = (path / RUN_CONFIG).is_file()
+    file = best_model(path) if is_run else path / MODEL
+    public = {} if is_run else read_config(path / CONFIG)
+    saved = load_checkpoint(file, kind=task if is_run else KIND)
+    vectors, labels = load_words(path / WORDS)
+    with restoring(file):
+        if is_run:
             config = from_table(TextConfig, saved.state.get("config"), "settings")  # type: ignore[arg-type]
-        settings = SentenceSettings.of(config, rows=len(vectors.matrix))
-    else:
-        task_of(path)  # refuses what holds no model
-        file = path / MODEL
-        public = read_config(path / CONFIG)
-        saved = load_checkpoint(file, kind=KIND)
-        vectors, labels = load_words(path / WORDS)
-        table = saved.state.get("settings", {})
-        with restoring(file):
+            settings = SentenceSettings.of(config, rows=len(vectors.matrix))
+        else:
+            table = saved.state.get("settings", {})
             settings = from_table(SentenceSettings, table, "settings")
-        if (public.get("settings"), public.get("labels")) != (table, list(labels)):
-            raise CheckpointError(
-                f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
-                "trained model cannot be changed"
-            )
-        if saved.state.get("words") != sha256(path / WORDS):
-            raise CheckpointError(
-                f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
-                "model: save it again"
-            )
+    if not is_run and (public.get("settings"), public.get("labels")) != (table, list(labels)):
+        raise CheckpointError(
+            f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
+            "trained model cannot be changed"
+        )
+    if not is_run and saved.state.get("words") != sha256(path / WORDS):
+        raise CheckpointError(
+            f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
+            "model: save it again"
+        )
     settings = replace(settings, model=with_own_copy(settings.model, path))
     return SavedSentences(settings, vectors, labels, saved.tensors, file)
 

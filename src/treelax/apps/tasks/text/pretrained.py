@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,28 +13,29 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from treelax.apps import tasks
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.text.vectors import NULL, Vectors
 from treelax.apps.tasks.base import (
     Answer,
     Example,
     Examples,
-    Heads,
     Label,
     LabelFigures,
     Prediction,
     Progress,
     Source,
     Text,
+    Tree,
     heads_without_null,
-    spans_without_null,
 )
-from treelax.apps.tasks.sentences.hub import fetch_folder, looks_like_hub_name, publish_folder
+from treelax.apps.tasks.saved import task_of
+from treelax.apps.tasks.sentences.hub import publish_folder
 from treelax.apps.tasks.sentences.inputs import check_tree, read_examples, words_in
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
 from treelax.apps.tasks.sentences.subwords import SubwordTable
-from treelax.apps.tasks.sentences.trained import GROWING, Batch, SentenceParser, Texts
-from treelax.apps.tasks.sentences.word_vectors import THE_MODEL, VectorFiles, WordVectors
+from treelax.apps.tasks.sentences.trained import SentenceParser, Texts
+from treelax.apps.tasks.sentences.word_vectors import GROWING, THE_MODEL, VectorFiles, WordVectors
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
 from treelax.apps.tasks.text.encoder import Sentences
 from treelax.apps.tasks.text.model import NETWORKS
@@ -97,16 +97,14 @@ class SentenceModel(SentenceParser, nn.Module):
         self.config: TextConfig | None = None  # of the run that it is from
         self.origins: Mapping[str, Origin] = {}  # the files of that run
         self.network = NETWORKS[settings.kind](settings.model, vectors.matrix, len(labels))
+        encoder = self.network.encoder
+        self.tree, self.transformer = encoder.tree, encoder.transformer
+        names, learned = settings.vectors, settings.model.learned_words
         self.word_vectors = WordVectors(
-            vectors,
-            self.network.encoder.embedding,
-            settings.vectors,
-            settings.normalise,
-            settings.model.learned_words,
+            vectors, encoder.embedding, names, settings.normalise, learned
         )
-        if settings.model.pretrained is not None:
+        if self.transformer is not None:
             self.word_vectors.origin = "has a transformer, which makes its word vectors"
-        self.tree = self.network.encoder.tree
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
         """Logits, as the network gives them; see `treelax.apps.tasks.text.model`."""
@@ -180,9 +178,6 @@ class SentenceModel(SentenceParser, nn.Module):
     def _table(self) -> Any:
         return self.network.encoder.read(self.vectors)
 
-    def _alone(self) -> AbstractContextManager[Any]:
-        return GROWING if self.network.encoder.transformer is not None else super()._alone()
-
     def _spelled(self, words: Iterable[str]) -> Iterable[str]:
         return map(str.lower, words) if self.settings.lower else words
 
@@ -195,17 +190,13 @@ class SentenceModel(SentenceParser, nn.Module):
         for text in texts:
             if isinstance(table, SubwordTable):
                 table.check_length(self._spelled(words_in(text)), where)
-            if not self.settings.needs_trees or not len(text):
-                continue
-            if not isinstance(text, Sentence):
-                raise InputError(
-                    f"{where}: received words without heads, and model.trees is 'given'; expected a "
-                    "tree with every text, for example sentences from read_conllu"
-                )
-            check_tree(text, where)
-
-    def _predictor(self, examples: Sequence[Texts], **options: Any) -> Batch:
-        return lambda places: self._predicted([examples[place] for place in places], **options)
+            if self.settings.needs_trees and len(text):
+                if not isinstance(text, Sentence):
+                    raise InputError(
+                        f"{where}: received words without heads, and model.trees is 'given'; "
+                        "expected a tree with every text, for example sentences from read_conllu"
+                    )
+                check_tree(text, where)
 
     def _batches(self, examples: Sequence[Texts]) -> list[Sentences]:
         """All first texts as the network takes them, then all second ones."""
@@ -216,58 +207,57 @@ class SentenceModel(SentenceParser, nn.Module):
 
     def _batch(self, texts: Sequence[Text], table: Any) -> Sentences:
         device, null = next(self.network.parameters()).device, int(self.null)
+
+        def padded(rows: Iterable[list[int]]) -> Tensor:
+            return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)
+
         words = [[NULL] * null + table.ids(self._spelled(words_in(text))) for text in texts]
-        rows = list(map(torch.tensor, words))
         heads = None
         if self.settings.needs_trees:
             given = [text.heads or () for text in texts if isinstance(text, Sentence)]
-            trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in row]) for row in given]
-            heads = pad_sequence(trees, batch_first=True).to(device)
-        lengths = torch.tensor([len(row) for row in rows])
-        return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device), heads)
+            heads = padded([0] * null + [h + null * (h > 0) for h in row] for row in given)
+        return Sentences(padded(words), torch.tensor([*map(len, words)], device=device), heads)
 
     @torch.no_grad()
-    def _predicted(self, examples: Sequence[Texts], soft: bool, scores: bool) -> list[Prediction]:
-        encoder, null = self.network.encoder, int(self.null)
-        batches = self._batches(examples)
+    def _predict(self, examples: list[Texts], soft: bool, scores: bool) -> list[Prediction]:
+        null, batches = int(self.null), self._batches(examples)
         with evaluating(self.network):
             # trees of all first texts, then of the second
             logits, tree, tree_scores = self.network.parse(*batches, soft=soft)
-        parts: Sequence[Tensor] = ()
-        if scores and tree_scores is not None:
-            parts = tree_scores.float().cpu().chunk(len(batches))
-        trees: list[Tensor] = []
-        rooted = encoder.tree is None or encoder.tree.structure.rooted
-        if tree is not None:
-            if soft and encoder.tree is not None:
-                tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
-            best_trees = tree[..., 1:].argmax(-2) if rooted else tree
-            trees = list(best_trees.cpu().chunk(len(batches)))
-        tagged = self.settings.kind == "tag"
-        shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
+        if tree is not None and soft and self.tree is not None:
+            tree = self.tree.discrete(tree, torch.cat([batch.lengths for batch in batches]))
+        rooted = self.notation == "heads"
+        predicted = tree[..., 1:].argmax(-2) if tree is not None and rooted else tree
+        trees, matrices = (
+            () if part is None else part.cpu().chunk(len(batches))
+            for part in (predicted, tree_scores if scores else None)
+        )
+        shares = (logits[:, null:] if self.is_tagger else logits).float().softmax(-1).tolist()
         predictions = []
         for i, example in enumerate(examples):
             words = tuple(map(words_in, example))
             sizes = [len(text) + null + rooted for text in words]
-            matrices = [part[i, :n, :n].clone() for part, n in zip(parts, sizes, strict=False)]
-            pairs = [(batch[i], text) for batch, text in zip(trees, words, strict=False)]
-            heads = tuple(_heads(tree, text, null) for tree, text in pairs) if rooted else ()
-            lines = () if rooted else tuple(_brackets(tree, text, null) for tree, text in pairs)
-            rows = shares[i][: len(words[0])] if tagged else [shares[i]]
+            cut = [part[i, :n, :n].float() for part, n in zip(matrices, sizes, strict=False)]
+            written = [self._tree(text, part[i]) for text, part in zip(words, trees, strict=False)]
+            rows = shares[i][: len(words[0])] if self.is_tagger else [shares[i]]
             named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
             best = tuple(max(row, key=row.__getitem__) for row in named)
-            label, probabilities = (best, named) if tagged else (best[0], named[0])
             predictions.append(
                 Prediction(
                     words,
-                    label,
-                    probabilities,
-                    heads or None,
-                    tuple(matrices) or None,
-                    lines or None,
+                    best if self.is_tagger else best[0],
+                    named if self.is_tagger else named[0],
+                    scores=tuple(map(Tensor.clone, cut)) or None,
+                    **{self.notation: tuple(written) or None},  # type: ignore[arg-type]
                 )
             )
         return predictions
+
+    def _tree(self, words: Sequence[str], row: Tensor) -> Tree:
+        if self.notation == "brackets":
+            return brackets(self._of_words(row)[: len(words), : len(words)], words)
+        heads = row[: len(words) + self.null].tolist()
+        return heads_without_null(heads) if self.null else tuple(heads)
 
     @classmethod
     def from_pretrained(
@@ -291,22 +281,13 @@ class SentenceModel(SentenceParser, nn.Module):
         Returns:
             The model, in evaluation mode. No random number is drawn.
         """
-        folder = Path(name)
-        if not folder.exists() and looks_like_hub_name(str(name)):
-            folder = fetch_folder(str(name), revision=revision)
-        saved = load_folder(folder)
-        of_transformer = TreelaxError if saved.settings.model.pretrained is not None else ()
-        with restoring(saved.file, keep=of_transformer):
-            model = cls(saved.settings, saved.vectors, saved.labels)
-            new = model.network.state_dict()
-            # a saved model has its learned vectors as rows of the matrix, where they start from
-            learned = {LEARNED: new[LEARNED]} if LEARNED in new else {}
-            model.network.load_state_dict(learned | dict(saved.weights))
-        model.name = model.word_vectors.model = str(name)
-        model.word_vectors.use_files(vectors)
-        if (folder / CONFIG).is_file():
-            model.config, model.origins = Run.open(folder).config(TextConfig), read_origins(folder)
-        return model.eval().to(device)
+        model = tasks.load(name, revision=revision, device=device, vectors=vectors)
+        if not isinstance(model, SentenceModel):
+            raise InputError(
+                f"{name}: is a run of {model.task}; expected one of {', '.join(NETWORKS)}, which "
+                "take sentences"
+            )
+        return model
 
     from_run = from_pretrained
 
@@ -348,16 +329,6 @@ class SentenceModel(SentenceParser, nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
 
-def _heads(row: Tensor, words: Sequence[str], null: int) -> Heads:
-    heads = row[: len(words) + null].tolist()
-    return heads_without_null(heads) if null else tuple(heads)
-
-
-def _brackets(tree: Tensor, words: Sequence[str], null: int) -> str:
-    tree = spans_without_null(tree) if null else tree
-    return brackets(tree[: len(words), : len(words)], words)
-
-
 def load(
     path: Path,
     *,
@@ -366,6 +337,15 @@ def load(
     vectors: Sequence[Path] | None = None,
 ) -> SentenceModel:
     """The model of a run or of a saved folder."""
-    model = SentenceModel.from_pretrained(path, device=device, vectors=vectors)
-    model.name = name
-    return model
+    saved = load_folder(path, task_of(path))
+    with restoring(saved.file, keep=TreelaxError if saved.settings.model.pretrained else ()):
+        model = SentenceModel(saved.settings, saved.vectors, saved.labels)
+        new = model.network.state_dict()
+        # a saved model has its learned vectors as rows of the matrix, where they start from
+        learned = {LEARNED: new[LEARNED]} if LEARNED in new else {}
+        model.network.load_state_dict(learned | dict(saved.weights))
+    model.name = model.word_vectors.model = name
+    model.word_vectors.use_files(vectors)
+    if (path / CONFIG).is_file():
+        model.config, model.origins = Run.open(path).config(TextConfig), read_origins(path)
+    return model.eval().to(device)

@@ -29,11 +29,11 @@ from treelax.apps.tasks.sentences.origins import (
     Origin,
     TrainingFile,
     find_again,
+    find_split,
     trees_of,
 )
 from treelax.apps.tasks.text.config import SPLIT, DataConfig, SentenceSettings, TextConfig
 from treelax.errors import DataError, InputError
-from treelax.ops.checks import one_of
 
 CORPORA = ("snli", "multinli", "sst")
 MULTINLI = {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"}
@@ -48,8 +48,8 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
         with suppress(NoSuchSplitError):
             sources["test"] = _source(config, "test")
     if config.mix is not None:
-        mix = DataConfig(format="snli", path=config.mix, unusable=config.unusable)
-        sources["mix"] = _of(mix, "train", config.mix)
+        mix = DataConfig(format="snli", train=config.mix, unusable=config.unusable)
+        sources["mix"] = _source(mix, "train")
     return sources
 
 
@@ -96,9 +96,18 @@ def distribution(config: DataConfig) -> str | None:
     """The folder or archive of a corpus: as given, or the one downloaded."""
     if config.format not in CORPORA:
         return None
-    if config.path is not None or _own_files(config):
+    if config.path is not None or _given(config):
         return config.path  # a user's files are not to be joined by others unasked
     return _downloaded(config.format)
+
+
+def _given(config: DataConfig) -> list[str]:
+    return [f"--{name}" for name in SPLITS if getattr(config, name)]
+
+
+def _downloaded(name: str) -> str | None:
+    file = cache_folder() / ARCHIVES[name].name
+    return str(file) if file.is_file() else None
 
 
 def read_split(config: DataConfig, split: str, path: str) -> Records:
@@ -117,58 +126,48 @@ def read_split(config: DataConfig, split: str, path: str) -> Records:
     return read_table(path, *columns, tokens=config.tokens, quoted=config.quoted, **checks)
 
 
+def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:
+    """Of words and tags."""
+    word, tag = (None if name is None else column_of(name) for name in (config.word, config.tag))
+    return word, tag
+
+
 def _source(config: DataConfig, split: str) -> TextSource:
-    file, corpus = getattr(config, split), config.format in CORPORA
-    path = file or distribution(config)
+    path = getattr(config, split) or distribution(config)
     if path is None:
-        given = _own_files(config)
-        if corpus and not given:
-            raise InputError(
-                f"data.path is none; expected the folder or archive of {config.format}: fetch it "
-                f"with treelax data {config.format}, or give --from PATH"
-            )
-        beside = f" beside {' and '.join(given)}" if corpus else ""
-        there = f", or --from {_downloaded(config.format) or 'PATH'}" if corpus else ""
-        raise InputError(
-            f"data.{split} is none{beside}; expected a file: give --{split} FILE{there}"
-        )
-    if corpus and file is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+        raise _no_file(config, split)
+    corpus = config.format in CORPORA
+    one = corpus and os.path.isfile(path) and not path.lower().endswith(".zip")
+    if one and getattr(config, split) is None:
         raise InputError(
             f"data.path is {path}, one file, which would serve as every split; expected the folder "
             f"or archive of {config.format}: give --from PATH, or --train, --dev and --test FILE"
         )
-    return _of(config, split, path)
-
-
-def _own_files(config: DataConfig) -> list[str]:
-    return [f"--{name}" for name in ("train", "dev", "test") if getattr(config, name)]
-
-
-def _downloaded(name: str) -> str | None:
-    file = cache_folder() / ARCHIVES[name].name
-    return str(file) if file.is_file() else None
-
-
-def _of(config: DataConfig, split: str, path: str) -> TextSource:
     records = read_split(config, split, path)
     assert records.file is not None  # all readers here read a file
     # the reader and its options, a part of the cache's key; numbers change with the reader
-    match config.format:
-        case "table":
-            about = f"table {config.text} {config.label} {config.tokens} {config.quoted}"
-        case "tagging":
-            about = f"tagging 2 {_columns(config)}"
-        case corpus:
-            about = f"{corpus} {split} {config.classes}"
+    about = {
+        "table": f"table {config.text} {config.label} {config.tokens} {config.quoted}",
+        "tagging": f"tagging 2 {_columns(config)}" if config.format == "tagging" else "",
+    }.get(config.format, f"{config.format} {split} {config.classes}")
     # the suffix tells readers the format, so equal content may be read in two ways
     about += f" {''.join(records.file.suffixes[-2:])} {config.unusable}"
     return TextSource((records.file,), lambda: records, about, records.source)
 
 
-def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:
-    """Of words and tags."""
-    word, tag = (None if name is None else column_of(name) for name in (config.word, config.tag))
-    return word, tag
+def _no_file(config: DataConfig, split: str) -> InputError:
+    given, name = _given(config), config.format
+    if name not in CORPORA:
+        return InputError(f"data.{split} is none; expected a file: give --{split} FILE")
+    if not given:
+        return InputError(
+            f"data.path is none; expected the folder or archive of {name}: fetch it with treelax "
+            f"data {name}, or give --from PATH"
+        )
+    return InputError(
+        f"data.{split} is none beside {' and '.join(given)}; expected a file: give --{split} FILE, "
+        f"or --from {_downloaded(name) or 'PATH'}"
+    )
 
 
 def own_examples(
@@ -181,29 +180,20 @@ def own_examples(
 ) -> Examples:
     """The examples of a split of the training data, if its file is still the same."""
     data = config.data
-    one_of("split", split, SPLITS)
     if config.model.trees == "given" and data.trees is not None:
         trees, name = data.trees.replace(SPLIT, split), trees_of(split)
         file = find_again(trees, origins.get(name), f"file of {name}")
         return labelled_treebank(file, settings, Source(), limit)
-    named = getattr(data, split) or distribution(data)
-    if named is None and split not in origins:
-        there = " or ".join(name for name in SPLITS if getattr(data, name))
-        raise InputError(
-            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
-            f"report, --split {there}"
-        )
 
     def file_of(path: str) -> Path:
         file = read_split(data, split, path).file
         assert file is not None  # all readers of runs read a file
         return file
 
-    path = find_again(named, origins.get(split), f"{split} data", file_of=file_of)
+    path = find_split(data, split, origins, distribution(data), file_of=file_of)
     # as the reader of tagged words finds it in an archive
     if data.format == "tagging" and one_file(path, preferred=WORD_SUFFIXES).suffix == CONLLU:
         return labelled_treebank(path, settings, Source(), limit)
     records = read_split(data, split, path)
     rows = (as_example(record, settings) for record in islice(records, limit))
-
     return Examples(records.source, rows, lambda: records.report.lines())

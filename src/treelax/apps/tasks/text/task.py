@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-
-import torch
 
 from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
 from treelax.apps.tasks.sentences.origins import TrainingFile
 from treelax.apps.tasks.sentences.task import SentenceTask
-from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.apps.tasks.text.data import TextData, check_files, load_text
-from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.apps.tasks.text.experiment import TextExperiment
 from treelax.apps.tasks.text.presets import PRESETS
 from treelax.apps.tasks.text.sources import training_files
-from treelax.apps.training.loop import Training
 from treelax.apps.training.results import NUMBER, expect
 from treelax.errors import InputError
 
@@ -77,32 +73,18 @@ class TextTask(SentenceTask):
     def training_files(self, config: TextConfig) -> Iterable[TrainingFile]:
         return training_files(config.data)
 
-    def notes(self, data: TextData) -> Iterator[str]:
-        for split, notes in data.notes.items():
-            yield from (f"{split}: {note}" for note in notes)
-        if data.coverage is not None:
-            yield from coverage_notes(*data.coverage)
-
-    def sizes(self, experiment: TextExperiment) -> Mapping[str, str]:
-        sizes = {name: f"{len(split):,}" for name, split in experiment.data.splits.items()}
-        if experiment.mixed:
-            sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"
-        return sizes
-
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"acc {dev['accuracy']:.2f}"
 
-    def figures(self, training: Training, progress: Progress | None) -> dict[str, Any]:
-        """Accuracy with discrete and with soft trees."""
-        experiment: TextExperiment = training.experiment  # type: ignore[assignment]
+    def figures(self, experiment: TextExperiment, progress: Progress | None) -> dict[str, Any]:
         data = experiment.data
-        splits = {name: _figures(experiment, name) for name in data.splits if name != "train"}
+        splits = {name: experiment.figures(name) for name in data.splits if name != "train"}
         return {
             "kind": experiment.config.kind,
             "labels": list(experiment.labels),
             "training_examples": len(data.splits["train"]),
-            "mixed_examples": experiment.mixed,
-            "updates": training.updates,
+            "mixed_examples": data.mixed,
+            "updates": experiment.updates,
             "data": data.fingerprint(("train", *splits), trees=False),
             "splits": splits,
         }
@@ -132,17 +114,6 @@ class TextTask(SentenceTask):
 
 def _texts(config: DataConfig, whole: bool, progress: Callable[[int, str], None]) -> TextData:
     return load_text(config, lambda split, done, _: progress(done, split), whole_words=whole)
-
-
-@torch.no_grad()
-def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
-    texts, device = experiment.data.splits[split], experiment.device
-    data, batches = texts.to(device), evaluation_batches(texts, device, experiment.subwords[split])
-    discrete, soft = (
-        experiment.summary(experiment.count(data, batches, soft=which))["accuracy"]
-        for which in (False, True)
-    )
-    return {"examples": len(data), "accuracy": discrete, "soft_accuracy": soft}
 
 
 PAIR = TextTask("pair")
