@@ -25,8 +25,8 @@ import torch
 from benchmarks.measure import Row, seconds_of
 from treelax.apps.tasks.text.config import TextConfig
 from treelax.apps.tasks.text.data import load_text
-from treelax.apps.tasks.text.experiment import TextExperiment
 from treelax.apps.tasks.text.presets import preset
+from treelax.apps.tasks.text.task import TextExperiment
 from treelax.apps.training.config import override
 from treelax.apps.training.steps import Stepper
 

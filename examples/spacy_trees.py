@@ -25,7 +25,7 @@ from treelax.apps.cli.progress import progress
 from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.projectivity import nearest_projective
 from treelax.apps.data.text.encoding import EncodedText
-from treelax.apps.tasks.sentences.subwords import plain_word
+from treelax.apps.tasks.sentences.transformer import plain_word
 from treelax.apps.tasks.text.config import DataConfig, Format
 from treelax.apps.tasks.text.data import encoded_splits
 from treelax.apps.tasks.text.sources import text_sources

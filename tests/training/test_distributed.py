@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from treelax.apps.tasks.text import data
 from treelax.apps.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
-from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.text.task import TextExperiment
 from treelax.apps.training.checkpoint import load_checkpoint
 from treelax.apps.training.distributed import WholeBatchDraws, World, current, launched
 from treelax.apps.training.run import Run
@@ -253,7 +253,7 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("treelax.apps.tasks.text.experiment.EVALUATION_BATCH", 3)
+    monkeypatch.setattr("treelax.apps.tasks.sentences.experiment.MOST_SENTENCES", 3)
     monkeypatch.setattr("treelax.lab.listops.experiment.DEV_BATCH", 20)
     config = text_config(tmp_path, "tag")
     for experiment in (

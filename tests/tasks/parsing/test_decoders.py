@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from treelax import Exact, Marginals, Projective
 from treelax.apps.tasks.parsing.config import UnlabelledConfig
-from treelax.apps.tasks.parsing.decoders import (
+from treelax.apps.tasks.parsing.model import (
     ArcDecoder,
     Decoder,
     Encoded,

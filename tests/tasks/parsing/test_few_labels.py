@@ -14,7 +14,8 @@ from tiny_treebank import train, treebank
 import treelax
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.tasks.parsing.config import DataConfig
-from treelax.apps.tasks.parsing.unlabelled import choose_labelled, mixed_loss
+from treelax.apps.tasks.parsing.model import mixed_loss
+from treelax.apps.tasks.parsing.treebank import choose_labelled
 
 Output = pytest.CaptureFixture[str]
 FEW = ("--set", "train.epochs=2", "--set", "train.updates=4", "--set", "unlabelled.warm_up=1")

@@ -8,8 +8,7 @@ import pytest
 import torch
 from tiny_treebank import SETTINGS
 
-from treelax.apps.tasks.parsing.experiment import ParserExperiment
-from treelax.apps.tasks.parsing.task import PARSER
+from treelax.apps.tasks.parsing.task import PARSER, ParserExperiment
 from treelax.apps.tasks.sentences.experiment import PADDING
 
 

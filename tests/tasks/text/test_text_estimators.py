@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from treelax.__main__ import main
 from treelax.apps.tasks.settings import EstimatorSettings
 from treelax.apps.tasks.text.data import load_text
-from treelax.apps.tasks.text.experiment import TextExperiment, divergence
 from treelax.apps.tasks.text.model import both
+from treelax.apps.tasks.text.task import TextExperiment, divergence
 from treelax.apps.training.steps import Stepper
 from treelax.errors import InputError
 

@@ -26,8 +26,8 @@ from treelax.apps.data.text.vectors import NULL
 from treelax.apps.tasks.sentences import experiment as module
 from treelax.apps.tasks.text.config import DataConfig
 from treelax.apps.tasks.text.data import load_text
-from treelax.apps.tasks.text.encoder import Sentences
-from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.text.model import Sentences
+from treelax.apps.tasks.text.task import TextExperiment
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.trees import heads_to_tree

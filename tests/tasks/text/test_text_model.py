@@ -10,10 +10,15 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
-from treelax.apps.tasks.text import encoder as encoder_module
+from treelax.apps.tasks.text import model as encoder_module
 from treelax.apps.tasks.text.config import ModelConfig
-from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.apps.tasks.text.model import ClassModel, PairModel, TagModel
+from treelax.apps.tasks.text.model import (
+    ClassModel,
+    PairModel,
+    SentenceEncoder,
+    Sentences,
+    TagModel,
+)
 from treelax.apps.tasks.text.presets import preset
 from treelax.nn.layout import PADDED, Packed
 from treelax.noise import perturbation

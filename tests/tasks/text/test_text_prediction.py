@@ -14,7 +14,7 @@ from treelax.apps.data.text.vectors import random_vectors
 from treelax.apps.tasks.base import Prediction
 from treelax.apps.tasks.sentences import trained
 from treelax.apps.tasks.text.config import SentenceSettings
-from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
+from treelax.apps.tasks.text.model import SentenceEncoder, Sentences
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.errors import DataError, InputError

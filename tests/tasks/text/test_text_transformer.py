@@ -12,14 +12,18 @@ import torch
 from tiny_texts import DATA, tiny, trained_with, written
 from tiny_transformers import MODELS, POSITIONS, SIZE
 
-from treelax.apps.tasks.sentences import subwords
-from treelax.apps.tasks.sentences.subwords import whole_words
-from treelax.apps.tasks.sentences.transformer import check_folder, copy_folder, with_own_copy
+from treelax.apps.tasks.sentences import transformer as subwords
+from treelax.apps.tasks.sentences.transformer import (
+    check_folder,
+    copy_folder,
+    whole_words,
+    with_own_copy,
+)
 from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.tasks.text.data import load_text
-from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.text.model import SentenceEncoder, Sentences
 from treelax.apps.tasks.text.presets import preset
+from treelax.apps.tasks.text.task import TextExperiment
 from treelax.apps.training.config import override
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
 

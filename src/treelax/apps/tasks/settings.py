@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import ClassVar, Literal
 
 from treelax.apps.training.settings import NOT_NEGATIVE, POSITIVE, SIZE, Settings, setting
@@ -50,6 +51,17 @@ TAKES = {
 RELAXING = ("relaxed", "straight-through")
 TEMPERED = (*RELAXING, "marginals", "sparsemap")  # those that look at model.temperature
 NOISY = (*RELAXING, "sparsemap", "spigot", "imle", "perturbed")
+
+
+def clash(config: Settings, first: str, second: str, expected: str) -> InputError:
+    """The error for two settings of a config that do not go together."""
+    parts = []
+    for key in (first, second):
+        value = attrgetter(key)(config)
+        text = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+        parts.append((f"{config.section}.{key}".strip(".").removesuffix(".name"), text))
+    (one, value), (other, its) = parts
+    return InputError(f"{one} is {value} and {other} {its}; expected {expected}")
 
 
 @dataclass(frozen=True)
@@ -211,20 +223,12 @@ class TreeSettings(LatentSettings):
     def __post_init__(self) -> None:
         for name in ("left_head_bias", "step_bias"):
             if getattr(self, name) and self.distances is None:
-                raise InputError(
-                    f"model.{name} is {getattr(self, name)} and model.distances none; expected a bias "
-                    "of 0 where no distance has one"
-                )
+                raise clash(self, name, "distances", "a bias of 0 where no distance has one")
         if self.single_root and self.trees == "heads":
-            raise InputError(
-                "model.single_root is true and model.trees heads; expected false: words that choose "
-                "alone cannot agree on one root"
-            )
-        if self.straight_through and self.estimator.name not in ("relaxed", "straight-through"):
-            raise InputError(
-                f"model.straight_through is true and model.estimator {self.estimator.name}; expected "
-                "one of them"
-            )
+            alone = "false: words that choose alone cannot agree on one root"
+            raise clash(self, "single_root", "trees", alone)
+        if self.straight_through and self.estimator.name not in RELAXING:
+            raise clash(self, "straight_through", "estimator.name", "one of them")
         super().__post_init__()
         self.check_structure(self.structure)
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from treelax.apps.tasks.parsing.commands import SIZES
-from treelax.apps.tasks.parsing.presets import LABELS, STRUCTURES, Row
+from treelax.apps.tasks.parsing.config import LABELS, STRUCTURES, Row
 from treelax.lab.tables.paper import SPLITS, Column, PaperTable, Record
 
 FIGURES = ("uas", "las", "malformed")

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -181,3 +182,79 @@ def tags_of(sentence: Sentence, tags: str) -> tuple[str, ...]:
         return ()
     column = sentence.tags if tags == "upos" else sentence.xpos
     return column or ("_",) * len(sentence)
+
+
+class Batch(NamedTuple):
+    """Padded sentences; 0 in the padding, -1 where a label is not known."""
+
+    lengths: Tensor  # (batch,)
+    forms: Tensor  # (batch, n): rows of `Forms`
+    tags: Tensor
+    heads: Tensor
+    labels: Tensor
+    universal: Tensor  # as in `Lexicon.universal`
+    subwords: int | None = None  # padded ones; None to count them, which waits for the device
+
+
+@dataclass(frozen=True)
+class EncodedTreebank:
+    """Sentences as numbers, one after the other."""
+
+    columns: Tensor  # (words, 5): as in `Batch`
+    offsets: Tensor  # (sentences + 1,)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """Words of each sentence."""
+        return self.offsets.diff()
+
+    def to(self, device: torch.device) -> EncodedTreebank:
+        return EncodedTreebank(self.columns.to(device), self.offsets.to(device))
+
+    def batch(self, indices: Tensor, length: int, subwords: int | None = None) -> Batch:
+        """Some sentences, padded to a length; without waiting for the device."""
+        start, end = self.offsets[indices], self.offsets[indices + 1]
+        place = start[:, None] + torch.arange(length, device=start.device)
+        inside = (place < end[:, None])[..., None]
+        columns = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
+        forms, tags, heads, labels, universal = columns.unbind(-1)
+        return Batch(end - start, forms, tags, heads, labels, universal, subwords)
+
+
+def encode(
+    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, forms: Iterable[int]
+) -> EncodedTreebank:
+    """Sentences as numbers, those of all their words given, whether or not they have trees."""
+    rows: list[tuple[int, ...]] = []
+    remaining = iter(forms)
+    for sentence in sentences:
+        none = [0] * len(sentence)
+        labels = sentence.labels or ("_",) * len(sentence)
+        tag_ids = lexicon.tag_ids(tags_of(sentence, tags)) or none
+        label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
+        universal_ids = map(lexicon.universal_id, labels)
+        columns = (tag_ids, sentence.heads or none, label_ids, universal_ids)
+        rows += zip(islice(remaining, len(sentence)), *columns, strict=True)
+    lengths = torch.tensor([0, *map(len, sentences)])
+    return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
+
+
+def encode_read(
+    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, subwords: WordTable | None
+) -> tuple[Forms, EncodedTreebank]:
+    """The different words of sentences as a trained parser reads them, and these as numbers."""
+    ids: dict[str, int] = {}
+    forms = [ids.setdefault(word, len(ids) + 1) for s in sentences for word in as_read(s, lexicon)]
+    return lexicon.forms(list(ids), subwords), encode(sentences, lexicon, tags, forms)
+
+
+def as_read(sentence: Sentence, lexicon: Lexicon) -> list[str]:
+    """The words of a sentence as a trained parser reads them, also to choose its best epoch.
+
+    A sentence all in capitals is read in lower case: its capitals tell nothing.
+    """
+    shouted = " ".join(sentence.words).isupper()
+    return [lexicon.usual(word.lower() if shouted else word) for word in sentence.words]

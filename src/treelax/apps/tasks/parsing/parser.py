@@ -14,22 +14,21 @@ from torch import Tensor
 
 from treelax.apps.data.conllu import Sentence, heads_tensor
 from treelax.apps.data.text.tokenizer import written_words
+from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.base import Answer, Example, Examples, Prediction, Progress, Source, Text
-from treelax.apps.tasks.parsing.config import ParserConfig
+from treelax.apps.tasks.parsing.config import FILES, ParserConfig
 from treelax.apps.tasks.parsing.evaluation import ParsingFigures
-from treelax.apps.tasks.parsing.inputs import own_examples, read_examples
-from treelax.apps.tasks.parsing.lexicon import Lexicon, tags_of
+from treelax.apps.tasks.parsing.lexicon import NAMES, Lexicon, as_read, encode_read, tags_of
 from treelax.apps.tasks.parsing.model import ParserModel
-from treelax.apps.tasks.parsing.packed import load_packed, save_packed
-from treelax.apps.tasks.parsing.treebank import as_read, encode_words
+from treelax.apps.tasks.parsing.treebank import own_examples, read_examples
 from treelax.apps.tasks.sentences.inputs import text_words
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
 from treelax.apps.tasks.sentences.task import WORDS
 from treelax.apps.tasks.sentences.trained import SentenceParser, Texts
 from treelax.apps.tasks.sentences.transformer import COPY, with_own_copy
 from treelax.apps.tasks.sentences.word_vectors import GROWING, WordVectors
-from treelax.apps.training.checkpoint import load_checkpoint, restoring
-from treelax.apps.training.config import from_table
+from treelax.apps.training.checkpoint import load_checkpoint, restoring, save_checkpoint
+from treelax.apps.training.config import flatten, from_table
 from treelax.apps.training.run import Run, best_model
 from treelax.errors import InputError, TreelaxError
 from treelax.nn import LatentTree
@@ -119,7 +118,7 @@ class DependencyParser(SentenceParser):
         """Vectors of the root and the words of some sentences, and their lengths."""
         with GROWING:  # the table of sub-words
             tags, subwords = self.config.data.tags, self.model.words.subwords
-            forms, words = encode_words(sentences, self.lexicon, tags, subwords)
+            forms, words = encode_read(sentences, self.lexicon, tags, subwords)
         places = torch.arange(len(sentences), device=self._device)
         batch = words.to(self._device).batch(places, max(map(len, sentences)))
         return self.model.vertices(batch, forms.to(self._device)), batch.lengths
@@ -274,3 +273,65 @@ def load(
             has = "has its word vectors with it"
         raise InputError(f"vectors: received {vectors[0]}, and {name} {has}; expected none")
     return parser
+
+
+LARGEST = 127  # of 8 bits
+SCALE = ".scale"
+VECTORS, ROWS = "vectors", "rows"
+PROJECTION = "words.projection.weight"
+
+
+def save_packed(
+    path: Path,
+    model: ParserModel,
+    lexicon: Lexicon,
+    config: ParserConfig,
+    about: Mapping[str, Any],
+    *,
+    kind: str,
+) -> None:
+    """Write a parser as one file."""
+    weights, known = dict(model.state_dict()), dict[str, int]()
+    if lexicon.vectors is not None:
+        matrix, known = lexicon.vectors.matrix, lexicon.vectors.known
+        projection = weights[PROJECTION].cpu()
+        # a model multiplies vectors by the root of their size
+        weights[VECTORS] = matrix @ projection.T * (matrix.shape[1] / len(projection)) ** 0.5
+        weights[PROJECTION] = torch.eye(len(projection))
+    tensors = {ROWS: torch.tensor(list(known.values()), dtype=torch.int32)}
+    for name, weight in weights.items():
+        tensors |= _in_8_bits(name, weight) if weight.dim() > 1 else {name: weight}
+    state = {
+        "config": {k: v for k, v in flatten(config).items() if k not in FILES},
+        "lexicon": {name: getattr(lexicon, name) for name in NAMES},
+        "known": "\n".join(known),
+        "about": dict(about),
+    }
+    save_checkpoint(path, tensors, kind=kind, state=state)
+
+
+def load_packed(
+    path: Path, *, kind: str
+) -> tuple[ParserModel, Lexicon, ParserConfig, Mapping[str, Any]]:
+    """Read what `save_packed` wrote."""
+    saved = load_checkpoint(path, kind=kind)
+    if "about" not in saved.state:
+        raise InputError(f"{path}: lacks the words of its run; expected the folder of the run")
+    with restoring(path):
+        tensors = {name: t for name, t in saved.tensors.items() if not name.endswith(SCALE)}
+        for name in [name for name in saved.tensors if name + SCALE in saved.tensors]:
+            tensors[name] = tensors[name] * saved.tensors[name + SCALE]
+        rows, matrix = tensors.pop(ROWS).tolist(), tensors.pop(VECTORS, None)
+        known = dict(zip(saved.state["known"].split("\n"), rows, strict=False))
+        vectors = None if matrix is None else Vectors(matrix, known)
+        names = {name: tuple(values) for name, values in saved.state["lexicon"].items()}
+        lexicon = Lexicon(**names, vectors=vectors)
+        config = from_table(ParserConfig, saved.state["config"], "config")
+        model = ParserModel(config.model, lexicon)
+        model.load_state_dict(tensors)
+    return model, lexicon, config, saved.state["about"]
+
+
+def _in_8_bits(name: str, weight: Tensor) -> dict[str, Tensor]:
+    scale = weight.abs().flatten(0, -2).amax(0).clamp(min=1e-12) / LARGEST
+    return {name: (weight / scale).round().to(torch.int8), name + SCALE: scale}

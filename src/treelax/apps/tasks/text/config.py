@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.data.text.records import Found
 from treelax.apps.tasks.sentences.inputs import ReadOptions
-from treelax.apps.tasks.settings import TrainSettings, TreeSettings
+from treelax.apps.tasks.settings import TrainSettings, TreeSettings, clash
 from treelax.apps.training.settings import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -101,20 +101,16 @@ class DataConfig(Settings):
             )
         pairs = self.format == "multinli" or (self.format == "table" and len(self.text) == 2)
         if self.mix is not None and not pairs:
-            raise InputError(
-                f"data.mix is {self.mix} and data.format {self.format}; expected none: only pairs "
-                "other than SNLI can be mixed with it"
-            )
+            why = "none: only pairs other than SNLI can be mixed with it"
+            raise clash(self, "mix", "format", why)
         if self.trees is not None and SPLIT not in self.trees:
             raise InputError(
                 f"data.trees is {self.trees}; expected a name with {SPLIT} in it for train, dev and "
                 f"test, such as trees/{SPLIT}.conllu"
             )
         if self.trees is not None and self.mix is not None:
-            raise InputError(
-                f"data.trees is {self.trees} and data.mix {self.mix}; expected one of them: there "
-                "are no trees of what is mixed in"
-            )
+            why = "one of them: there are no trees of what is mixed in"
+            raise clash(self, "trees", "mix", why)
 
     @property
     def vector_files(self) -> tuple[str, ...]:
@@ -174,28 +170,20 @@ class ModelConfig(TreeSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.encoder == "transformer") != (self.pretrained is not None):
-            raise InputError(
-                f"model.encoder is {self.encoder} and model.pretrained {self.pretrained or 'none'}; "
-                "expected both for a transformer: --set model.encoder=transformer --set "
-                "model.pretrained=FOLDER"
-            )
+            both = "--set model.encoder=transformer --set model.pretrained=FOLDER"
+            raise clash(self, "encoder", "pretrained", f"both for a transformer: {both}")
         if self.structure == "binary":
             wanted = {"trees": "latent", "single_root": False, "root_arcs": True}
             wanted |= {"left_head_bias": 0, "step_bias": 0}
             for name, value in wanted.items():
                 if getattr(self, name) != value:
-                    given, expected = (str(v).lower() for v in (getattr(self, name), value))
-                    raise InputError(
-                        f"model.{name} is {given} and model.structure binary; expected {expected}: "
-                        "binary trees are latent, without heads and without a root"
-                    )
+                    why = "binary trees are latent, without heads and without a root"
+                    raise clash(self, name, "structure", f"{str(value).lower()}: {why}")
             settings = self.estimator
             simplex = settings.projection == "simplex" and settings.form != "eg"
             if settings.name == "spigot" and simplex:
-                raise InputError(
-                    "model.estimator.projection is simplex and model.structure binary; expected "
-                    "polytope: spans have no simplex of heads"
-                )
+                why = "polytope: spans have no simplex of heads"
+                raise clash(self, "estimator.projection", "structure", why)
 
     def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
         """The layer over vectors of that size, without a root in front for binary trees."""
@@ -255,15 +243,10 @@ class TextConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.data.classes != "binary" and self.data.format != "sst":
-            raise InputError(
-                f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
-                "binary: only sst has others"
-            )
+            raise clash(self, "data.classes", "data.format", "binary: only sst has others")
         if self.train.discrete_epochs and self.model.estimator.name != "relaxed":
-            raise InputError(
-                f"train.discrete_epochs is {self.train.discrete_epochs} and model.estimator "
-                f"{self.model.estimator.name}; expected 0: only relaxed trees become discrete"
-            )
+            why = "0: only relaxed trees become discrete"
+            raise clash(self, "train.discrete_epochs", "model.estimator.name", why)
         if self.model.estimator.name == "exact" and (self.kind == "pair" or self.train.consistency):
             why = "kind pair" if self.kind == "pair" else "train.consistency not 0"
             raise InputError(
@@ -271,10 +254,8 @@ class TextConfig(Settings):
                 "estimator"
             )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
-            raise InputError(
-                f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "
-                "the transformer makes the word vectors"
-            )
+            why = "none: the transformer makes the word vectors"
+            raise clash(self, "model.encoder", "data.vectors", why)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from treelax.apps.data.text.readers_table import MissingColumnError
 from treelax.apps.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.apps.tasks.sentences.inputs import check_tree
-from treelax.apps.tasks.sentences.subwords import whole_words as rows_of_words
+from treelax.apps.tasks.sentences.transformer import whole_words as rows_of_words
 from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.apps.tasks.text.config import SPLIT, DataConfig
 from treelax.apps.tasks.text.model_files import save_words

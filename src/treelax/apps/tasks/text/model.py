@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from treelax.apps.data.text.vectors import Vectors
+from treelax.apps.data.text.vocabulary import WordTable
+from treelax.apps.tasks.sentences.transformer import SubwordTable, load_transformer
 from treelax.apps.tasks.text.config import ModelConfig
-from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.nn import MLP
-from treelax.nn.attention import DecomposableAttention, word_mask
-from treelax.nn.layout import PADDED, Padded
+from treelax.distributions import StructureDistribution
+from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
+from treelax.nn.attention import DecomposableAttention, IntraAttention, word_mask
+from treelax.nn.dropout import Dropout
+from treelax.nn.embeddings import WordEmbedding
+from treelax.nn.layout import PADDED, Padded, best_layout
 from treelax.nn.mlp import linear
+from treelax.nn.transformer import SubwordTransformer
+from treelax.trees import heads_to_tree
 
 
 class TextModel(nn.Module):
@@ -154,3 +162,181 @@ NETWORKS: dict[str, type[PairModel | TagModel]] = {
     "classify": ClassModel,
     "tag": TagModel,
 }
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A padded batch of sentences, each of one word or more."""
+
+    ids: Tensor  # (batch, n), 0 for padding
+    lengths: Tensor  # (batch)
+    heads: Tensor | None = None  # (batch, n): given heads, 0 the root; anything in the padding
+    subwords: int | None = None  # padded sub-words; None to count them, which waits for the device
+
+
+class SentenceEncoder(nn.Module):
+    """Words to vectors that know their neighbours in a tree."""
+
+    def __init__(self, config: ModelConfig, table: Tensor) -> None:
+        super().__init__()
+        self.config = config
+        self.transformer: SubwordTransformer | None = None
+        learned = config.learned_words
+        if config.pretrained is not None:
+            self.transformer, self._split = load_transformer(
+                config.pretrained, subwords=config.subwords, frozen=config.pretrained_rate == 0
+            )
+            learned, table = 0, table[:, :0]
+        self._read: tuple[Vectors, SubwordTable] | None = None
+        self.embedding = WordEmbedding(table, learned=learned)
+        self.input_dropout = Dropout(config.input_dropout)
+        size = self.embedding.size if self.transformer is None else self.transformer.size
+        self.projection: MLP | None = None
+        if config.projection_size is not None:
+            self.projection = MLP(
+                size, config.projection_size, dropout=config.dropout_of("projection")
+            )
+            size = config.projection_size
+        self.encoder: BiLSTM | None = None
+        if config.encoder == "bilstm":
+            self.encoder = BiLSTM(size, config.encoder_size, stacks=config.encoder_stacks)
+            size = self.encoder.output_size
+        self.root: Root | None = None
+        self.tree: LatentTree | None = None
+        self.gcn: TreeGCN | None = None
+        self.lstm: BinaryTreeLSTM | None = None
+        self.intra: IntraAttention | None = None
+        if config.trees == "intra":
+            self.intra = IntraAttention(
+                size,
+                config.scorer_size,
+                layers=config.scorer_layers,
+                distances=config.distances,
+                dropout=config.dropout_of("scorer"),
+            )
+            size = self.intra.output_size
+        elif config.structure == "binary":
+            self.tree = config.latent_tree(size, dropout=config.dropout_of("scorer"))
+            self.lstm = BinaryTreeLSTM(size, config.gcn_size)
+            self.lstm_dropout = Dropout(config.dropout_of("gcn"))
+            size = size + config.gcn_size if config.dense else config.gcn_size
+        elif config.trees != "none":
+            self.root = Root(size)
+            if config.trees in ("latent", "heads"):
+                self.tree = config.latent_tree(size, dropout=config.dropout_of("scorer"))
+            self.gcn = TreeGCN(
+                size,
+                config.gcn_size,
+                layers=config.gcn_layers,
+                dense=config.dense,
+                dropout=config.dropout_of("gcn"),
+                root_arcs=config.root_arcs,
+            )
+            size = self.gcn.output_size
+        self.output_size = size
+
+    def read(self, table: WordTable) -> WordTable:
+        """Get to know words; only a transformer needs to."""
+        if self.transformer is None or not isinstance(table, Vectors):
+            return table
+        if self._read is None or self._read[0] is not table:
+            self._read = (table, SubwordTable(self.transformer, self._split, table))
+        return self._read[1]
+
+    def layout(self, batch: Sentences) -> Padded:
+        """How the vectors of words lie in memory, the fastest way for a device.
+
+        Intra-attention and binary trees take padding.
+        """
+        if self.intra is not None or self.lstm is not None:
+            return PADDED
+        return best_layout(batch.lengths, batch.ids.shape[-1])
+
+    def words(self, batch: Sentences, layout: Padded = PADDED) -> Tensor:
+        """``(batch, n, size)``, or packed: vectors before any tree."""
+        if self.transformer is not None:
+            vectors = layout.pack(self.transformer(batch.ids, batch.lengths, batch.subwords))
+        else:
+            vectors = self.embedding(layout.pack(batch.ids))
+        if self.config.word_scale != 1:
+            vectors = vectors * self.config.word_scale
+        if self.training and self.config.word_dropout:
+            mask = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
+            vectors = vectors * layout.pack(mask)
+        vectors = self.input_dropout(vectors, layout)
+        if self.projection is not None:
+            vectors = self.projection(vectors, layout)
+        if self.encoder is not None:
+            vectors = layout.pack(self.encoder(layout.pad(vectors), batch.lengths))
+        return vectors
+
+    def forward(
+        self,
+        batch: Sentences,
+        layout: Padded = PADDED,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Vectors ``(batch, n, output_size)``, or packed; the tree they were made with; its scores.
+
+        There need not be a tree, nor scores of a tree.
+        """
+        vectors = self.words(batch, layout)
+        if self.intra is not None:
+            return self.intra(vectors, batch.lengths), None, None
+        if self.gcn is None and self.lstm is None:
+            return vectors, None, None
+        vertices, rooted = self.with_root(vectors, layout), layout.rooted()
+        if self.tree is None:
+            tree, scores = self._known_tree(vertices, batch), None
+        else:
+            trees = self.trees(vertices, batch.lengths, rooted)
+            scores = trees.scores
+            if self.training:
+                tree = self.tree.estimator.sample(trees, generator=generator)
+            else:
+                tree = self.tree.estimator.soft(trees) if soft else trees.mode
+        return self.compose(vertices, tree, rooted), tree, scores
+
+    def with_root(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
+        """The vertices of trees: words, with a root in front unless trees are binary."""
+        return vectors if self.root is None else self.root(vectors, layout)
+
+    def compose(self, vertices: Tensor, tree: Tensor, rooted: Padded = PADDED) -> Tensor:
+        """Vectors of words that know their neighbours in the tree."""
+        if self.gcn is not None:
+            return rooted.without_root(self.gcn(vertices, tree, rooted))
+        assert self.lstm is not None
+        around = self.lstm_dropout(self.lstm.words(self.lstm(vertices, tree), tree))
+        return torch.cat((vertices, around), -1) if self.config.dense else around
+
+    def trees(
+        self, vertices: Tensor, lengths: Tensor, rooted: Padded = PADDED
+    ) -> StructureDistribution:
+        """The distribution over latent trees."""
+        assert self.tree is not None
+        scorer = self.tree.scorer
+        scores = scorer(vertices) if rooted is PADDED else scorer(vertices, rooted)
+        return self.tree.distribution_from_scores(_at_least_float32(scores), lengths)
+
+    def scores(self, batch: Sentences) -> Tensor:
+        """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
+        layout = self.layout(batch)
+        vertices = self.with_root(self.words(batch, layout), layout)
+        return self.trees(vertices, batch.lengths, layout.rooted()).scores
+
+    def _known_tree(self, vertices: Tensor, batch: Sentences) -> Tensor:
+        """A given tree, or a chain."""
+        heads = batch.heads
+        if self.config.trees == "chain":
+            heads = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
+            heads = heads.expand_as(batch.ids)
+        assert heads is not None
+        dtype = torch.promote_types(vertices.dtype, torch.float32)
+        return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
+
+
+def _at_least_float32(tensor: Tensor) -> Tensor:
+    # half precision would round away the noise and the sums over a chart
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

@@ -33,12 +33,11 @@ from treelax.apps.tasks.saved import task_of
 from treelax.apps.tasks.sentences.hub import publish_folder
 from treelax.apps.tasks.sentences.inputs import check_tree, read_examples, words_in
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
-from treelax.apps.tasks.sentences.subwords import SubwordTable
 from treelax.apps.tasks.sentences.trained import SentenceParser, Texts
+from treelax.apps.tasks.sentences.transformer import SubwordTable
 from treelax.apps.tasks.sentences.word_vectors import GROWING, THE_MODEL, VectorFiles, WordVectors
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
-from treelax.apps.tasks.text.encoder import Sentences
-from treelax.apps.tasks.text.model import NETWORKS
+from treelax.apps.tasks.text.model import NETWORKS, Sentences
 from treelax.apps.tasks.text.model_files import load_folder, save_folder
 from treelax.apps.tasks.text.sources import own_examples, training_files
 from treelax.apps.training.checkpoint import restoring

@@ -1,21 +1,253 @@
-"""Tasks on sentences: classes of texts, relations of pairs, tags of words."""
+"""Model, data and loss of sentence tasks, for the training loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from treelax.apps.data.text.encoding import EncodedText
+from treelax.apps.data.text.vectors import NULL
 from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
+from treelax.apps.tasks.sentences.experiment import SentenceExperiment, Shape
 from treelax.apps.tasks.sentences.origins import TrainingFile
 from treelax.apps.tasks.sentences.task import SentenceTask
-from treelax.apps.tasks.text.config import FILES, DataConfig, Kind, TextConfig
-from treelax.apps.tasks.text.data import TextData, check_files, load_text
-from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.sentences.transformer import subword_lengths
+from treelax.apps.tasks.settings import for_batches
+from treelax.apps.tasks.text.config import (
+    FILES,
+    DataConfig,
+    Kind,
+    ModelConfig,
+    TextConfig,
+    with_learned_words,
+)
+from treelax.apps.tasks.text.data import TextData, TreedText, check_files, load_text
+from treelax.apps.tasks.text.model import NETWORKS, Sentences, TextModel
 from treelax.apps.tasks.text.presets import PRESETS
 from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.results import NUMBER, expect
-from treelax.errors import InputError
+from treelax.errors import InputError, counted
+
+NO_LABEL = -1  # of padding
+# what an example of each kind has: texts, and whether labels are of words
+TAKES = {"pair": (2, False), "classify": (1, False), "tag": (1, True)}
+
+
+class TextExperiment(SentenceExperiment):
+    """Model, data and loss of one run."""
+
+    files, counted = FILES, 2
+
+    def __init__(
+        self,
+        config: TextConfig,
+        data: TextData,
+        device: torch.device,
+        *,
+        model: ModelConfig | None = None,
+    ) -> None:
+        _check(config, data)
+        super().__init__(config, data, device)
+        self.task = config.kind
+        self.labels, self.mixed = data.labels, data.mixed
+        if self.mixed and not self._share():
+            raise InputError(
+                f"data.mix_share is {config.data.mix_share}, less than one of the {self.mixed:,} "
+                "examples of data.mix; expected more"
+            )
+        self.null, self.num_texts = int(config.data.null), TAKES[config.kind][0]
+        table = data.vectors.matrix
+        settings = with_learned_words(replace(config, model=model or config.model), len(table))
+        network = NETWORKS[config.kind]
+        self.model: TextModel = self.make_model(network, settings, table, len(data.labels))
+        self.encoder = self.model.encoder
+        if self.encoder.tree is not None:
+            self.estimator = for_batches(self.encoder.tree.estimator, config.train.batch_size)
+            self.encoder.tree.estimator = self.estimator
+        self.encoder.read(data.vectors)
+        self.transformer = self.encoder.transformer
+        self.sizes, self.train = self._placed("train")
+        self.epoch_size = len(self.train) - self.mixed + self._share()
+        sizes, self.dev_data = self._placed("dev")
+        self.dev = self.evaluation_batches(sizes)
+        if device.type == "cuda":
+            allowed = config.train.precision != "float32"
+            torch.backends.cuda.matmul.allow_tf32 = allowed
+            torch.backends.cudnn.allow_tf32 = allowed  # the LSTM's
+
+    def _placed(self, split: str) -> tuple[Tensor, EncodedText]:
+        """The sizes of the examples of a split, on the host, and the split on the device."""
+        data = self.data.splits[split]
+        subwords = subword_lengths(self.transformer, data)
+        return torch.cat((data.lengths + self.null, subwords), 1), data.to(self.device)
+
+    def undecayed(self) -> Collection[nn.Parameter]:
+        """Vectors of words and positions, and the gates that keep padding out of the LSTM."""
+        tables = [m.weight for m in self.model.modules() if isinstance(m, nn.Embedding)]
+        gates = () if self.encoder.encoder is None else self.encoder.encoder.gates()
+        return [*self.encoder.embedding.parameters(), *tables, *gates]
+
+    def begin(self, epoch: int) -> bool:
+        """Make trees discrete and free of noise in the last epochs; returns whether they are."""
+        train, tree = self.config.train, self.encoder.tree
+        discrete = epoch > train.epochs - train.discrete_epochs
+        if tree is not None and train.discrete_epochs:
+            discrete_trees = self.config.model.make_estimator(discrete=True)
+            tree.estimator = discrete_trees if discrete else self.estimator
+        return discrete
+
+    def fingerprint(self) -> str:
+        return self.data.fingerprint()
+
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Of the mixed-in examples a share, drawn again for every epoch."""
+        chosen = torch.arange(len(self.train) - self.mixed)
+        if self.mixed:
+            drawn = torch.randperm(self.mixed, generator=generator)[: self._share()]
+            chosen = torch.cat((chosen, len(chosen) + drawn))
+        return chosen[self.draw_some(self.sizes[chosen], generator)]
+
+    def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
+        """The mean cross-entropy of all labels of a batch.
+
+        With ``train.consistency``, also the `divergence` of two runs of each example.
+        """
+        smoothing, weight = self.config.train.label_smoothing, self.config.train.consistency
+        copies = 2 if weight else 1
+        targets = self.train.targets(indices, shape[0] - self.null)
+
+        def losses(logits: Tensor) -> Tensor:
+            logits = (
+                logits.float()[:, :, self.null :] if self.config.kind == "tag" else logits.float()
+            )
+            copied = logits.unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
+            wanted = targets.expand(copied.shape[:-1])
+            loss = F.cross_entropy(
+                copied.flatten(0, -2),
+                wanted.flatten(),
+                ignore_index=NO_LABEL,
+                label_smoothing=smoothing,
+                reduction="none",
+            )
+            loss = loss.reshape(wanted.shape).mean(1)
+            if weight:
+                loss = loss + weight * divergence(copied[:, 0], copied[:, 1], targets)
+            return loss.flatten(2).sum(-1) if self.config.kind == "tag" else loss
+
+        with self.precision():
+            texts = self.texts(self.train, shape, indices.repeat(copies))
+            total = self.model.expect(*texts, losses=losses, generator=generator).sum()
+        return total / self.loss_weight(shape, indices)
+
+    def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
+        """The number of labels of a batch."""
+        return (self.train.targets(indices, shape[0] - self.null) >= 0).sum()
+
+    def logits(
+        self,
+        data: EncodedText,
+        shape: Shape,
+        indices: Tensor,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL."""
+        logits = self.model(*self.texts(data, shape, indices), soft=soft, generator=generator)
+        return logits[:, self.null :] if self.config.kind == "tag" else logits
+
+    def texts(self, data: EncodedText, shape: Shape, indices: Tensor) -> list[Sentences]:
+        """The first texts of examples, then the second ones."""
+        lengths, subwords = shape[: data.texts], shape[data.texts :] or (None,) * data.texts
+        return [
+            replace(self.sentences(data, indices, which, length), subwords=longest)
+            for which, (length, longest) in enumerate(zip(lengths, subwords, strict=True))
+        ]
+
+    def sentences(self, data: EncodedText, indices: Tensor, which: int, length: int) -> Sentences:
+        """A batch of texts, with the NULL token in front if there is one."""
+        place = indices * data.texts + which
+        lengths = data.offsets[place + 1] - data.offsets[place] + self.null
+        ids = data.padded(indices, which, length - self.null)
+        heads = None
+        if isinstance(data, TreedText):
+            heads = data.padded_heads(indices, which, length - self.null)
+        if self.null:
+            ids = F.pad(ids, (1, 0), value=NULL)
+            if heads is not None:
+                heads = F.pad(heads + (heads > 0), (1, 0))
+        return Sentences(ids, lengths, heads)
+
+    def precision(self) -> torch.autocast:
+        """The context for the layers' arithmetic."""
+        half = self.config.train.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+
+    def count_batch(self, data: Any, shape: Shape, indices: Tensor, **options: Any) -> list[Tensor]:
+        """Right and all labels."""
+        logits = self.logits(data, shape, indices, **options)
+        targets = data.targets(indices, shape[0] - self.null)
+        right = logits.argmax(-1) == targets  # never in padding, which is -1
+        return [right.sum(), (targets >= 0).sum()]
+
+    @torch.no_grad()
+    def figures(self, split: str) -> dict[str, float | int]:
+        """Accuracy with discrete and with soft trees."""
+        sizes, data = self._placed(split)
+        batches = self.evaluation_batches(sizes)
+        discrete, soft = (
+            self.summary(self.count(data, batches, soft=which))["accuracy"]
+            for which in (False, True)
+        )
+        return {"examples": len(data), "accuracy": discrete, "soft_accuracy": soft}
+
+    @staticmethod
+    def summary(counts: Tensor) -> dict[str, float]:
+        """Accuracy in percent, also as ``score``, which chooses the best model."""
+        right, all_labels = counts.tolist()
+        accuracy = 100 * right / max(all_labels, 1)
+        return {"score": accuracy, "accuracy": accuracy}
+
+    def _share(self) -> int:
+        """How many of the mixed-in examples an epoch has."""
+        return round(self.mixed * self.config.data.mix_share)
+
+
+def _check(config: TextConfig, data: TextData) -> None:
+    """Refuse data of another kind than the config's."""
+    for split in data.splits.values():
+        if (split.texts, split.tagged) != TAKES[config.kind]:
+            received, expected = (
+                f"{counted(texts, 'text')} and {'tags' if tagged else 'a class'} per example"
+                for texts, tagged in ((split.texts, split.tagged), TAKES[config.kind])
+            )
+            raise InputError(
+                f"kind is {config.kind} and {split.source} has {received}; expected {expected} (--text "
+                "names the columns)"
+            )
+        if config.model.trees == "given" and not isinstance(split, TreedText):
+            raise InputError(
+                "model.trees is given and the data have no trees; expected --set data.trees=FILES, "
+                "such as trees/{split}.conllu"
+            )
+
+
+def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
+    r"""Symmetric KL divergence of two predictions of the same labels; 0 where there is no label.
+
+    .. math:: \tfrac12 \big(\mathrm{KL}(p \,\|\, q) + \mathrm{KL}(q \,\|\, p)\big)
+              = \tfrac12 \sum_c (p_c - q_c)(\log p_c - \log q_c)
+    """
+    log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
+    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
+    return apart * (targets != NO_LABEL)
+
 
 TITLES = {"classify": "text classification", "pair": "text pairs", "tag": "tagging"}
 
