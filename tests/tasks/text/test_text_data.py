@@ -197,7 +197,7 @@ def test_vectors_from_a_file_are_for_all_words(tmp_path):
 
 def test_runs_of_a_sweep_share_the_data(tmp_path):
     config = class_data(tmp_path)
-    data = load_text(config, lambda split, done, total: None)
+    data = load_text(config, lambda done, split: None)
     assert load_text(replace(config)) is data
     assert load_text(replace(config, seed=1)) is not data
 

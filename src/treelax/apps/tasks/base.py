@@ -241,39 +241,24 @@ class PredictOptions(TypedDict, total=False):
 
 
 class TrainedParser(ABC):
-    """A trained model of any task.
+    """A trained model of any task."""
 
-    Attributes:
-        name: what messages call it.
-        task: its name in ``treelax.apps.tasks.TASKS``.
-        text: names of the texts of an example.
-        labels: names of its classes or tags.
-        is_tagger: every word has a label.
-        trees: where its trees come from: "latent" or "heads" (it scores arcs), "treebank" (likewise,
-            as in the treebank of its training), "chain", "given" with the texts, "gold", or "none"
-            and "intra" for models without trees.
-        tree: the layer that makes trees from scores; None for models that score no arcs.
-        null: its scores have a NULL token in front of the words.
-        takes_vectors: it can look up new words in the word vectors used in training.
-        tag_column: CoNLL-U column of its tags.
-        keeps_heads: its `stream` takes ``keep``, to keep the heads and labels that sentences come with.
-        sample: an example for each of ``text``.
-        about: what a model in one file says of itself: what it was trained on, its scores, licences.
-    """
-
-    name: str
-    task: str
-    text: tuple[str, ...] = ("text",)
-    labels: tuple[str, ...]
-    is_tagger: bool
+    name: str  # what messages call it
+    task: str  # its name in ``treelax.apps.tasks.TASKS``
+    text: tuple[str, ...] = ("text",)  # names of the texts of an example
+    labels: tuple[str, ...]  # names of its classes or tags
+    is_tagger: bool  # every word has a label
+    # where its trees come from: "latent" or "heads" (it scores arcs), "treebank" (likewise, as in the
+    # treebank of its training), "chain", "given" with the texts, "gold", or "none" and "intra" for
+    # models without trees
     trees: str
-    tree: LatentTree | None
-    null: bool = False
-    takes_vectors: bool = False
-    tag_column: str = "UPOS"
-    keeps_heads: bool = False
-    sample: tuple[str, ...]
-    about: Mapping[str, Any] | None = None
+    tree: LatentTree | None  # makes trees from scores; None for models that score no arcs
+    null: bool = False  # its scores have a NULL token in front of the words
+    takes_vectors: bool = False  # it can look up new words in the word vectors used in training
+    tag_column: str = "UPOS"  # CoNLL-U column of its tags
+    keeps_heads: bool = False  # its `stream` takes ``keep``, to keep given heads and labels
+    sample: tuple[str, ...]  # an example for each of ``text``
+    about: Mapping[str, Any] | None = None  # what a model in one file says of itself
 
     @abstractmethod
     def stream(

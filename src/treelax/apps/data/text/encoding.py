@@ -36,6 +36,9 @@ class EncodedText:
     source: str = "records"  # the file, for messages; of joined sets all their files
     notes: tuple[str, ...] = ()  # what was skipped, in words
     parts: tuple[tuple[int, str], ...] = ()  # of joined sets: examples and file of each
+    heads: Tensor | None = (
+        None  # (W,), int32: given ones, counted from 1 in the sentence, 0 the root
+    )
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -48,6 +51,10 @@ class EncodedText:
     def padded(self, indices: Tensor, which: int, length: int) -> Tensor:
         """Gather one sentence of some examples, padded or cut to a length: ``(B, length)`` ids."""
         return self._gathered(self.ids, indices, which, length, PADDING)
+
+    def padded_heads(self, indices: Tensor, which: int, length: int) -> Tensor | None:
+        """Gather the given heads, if there are any, as `padded` gathers words; 0 in the padding."""
+        return None if self.heads is None else self._gathered(self.heads, indices, which, length, 0)
 
     def targets(self, indices: Tensor, length: int) -> Tensor:
         """Gather labels as `padded` gathers words: classes ``(B,)``, or tags ``(B, length)``."""

@@ -27,36 +27,21 @@ HEADINGS = ("UAS", "LAS", "exact LAS")
 
 @dataclass(frozen=True)
 class ParsingFigures:
-    """Heads and labels that are right, in percent of words, as F1 where the parser cut the words.
-
-    Attributes:
-        sentences: how many.
-        words: how many; syntactic words, as in CoNLL-U.
-        uas: words with the right head.
-        las: words with the right head and label, where subtypes (``nsubj:pass``) do not count.
-        exact_las: likewise, where they do.
-        exact_trees: sentences whose heads are all right.
-        without_punctuation: the figures of words that are not punctuation marks alone.
-        by_label: the shares of gold words by label without subtypes, the most frequent first.
-        by_length: by length of the sentence.
-        by_arc: by distance between the word and its gold head.
-        malformed: sentences whose heads are no tree with one root, which head selection may return;
-            None in results of before it was counted.
-        word_f1: F1 of the words; 100 for those of the treebank.
-    """
+    """Heads and labels that are right, in percent of words, as F1 where the parser cut the words."""
 
     sentences: int
-    words: int
-    uas: float
-    las: float
-    exact_las: float
-    exact_trees: float
-    without_punctuation: dict[str, Any]
-    by_label: dict[str, dict[str, Any]]
-    by_length: dict[str, dict[str, Any]]
-    by_arc: dict[str, dict[str, Any]]
+    words: int  # syntactic words, as in CoNLL-U
+    uas: float  # words with the right head
+    las: float  # words with the right head and label, where subtypes (nsubj:pass) do not count
+    exact_las: float  # likewise, where they do
+    exact_trees: float  # sentences whose heads are all right
+    without_punctuation: dict[str, Any]  # the figures of words that are not punctuation marks alone
+    by_label: dict[str, dict[str, Any]]  # by gold label without subtype, the most frequent first
+    by_length: dict[str, dict[str, Any]]  # by length of the sentence
+    by_arc: dict[str, dict[str, Any]]  # by distance between the word and its gold head
+    # sentences whose heads are no tree with one root; None in results of before it was counted
     malformed: float | None = None
-    word_f1: float = 100.0
+    word_f1: float = 100.0  # of the words; 100 for those of the treebank
 
     @classmethod
     def of(
@@ -81,14 +66,10 @@ class ParsingFigures:
             same = {m: m for m in range(len(sentence) + 1)}
             gold_of = same if words == sentence.words else {0: 0, **align(sentence, words)}
             # of each gold word that was found, its head as a gold word, and its label
-            arcs = {
-                gold_of[m]: (gold_of.get(head), label)
-                for m, (head, label) in enumerate(zip(heads, labels, strict=True), 1)
-                if m in gold_of
-            }
-            for m, (word, head, label) in enumerate(
-                zip(sentence.words, sentence.heads, sentence.labels, strict=True), 1
-            ):
+            numbered = enumerate(zip(heads, labels, strict=True), 1)
+            arcs = {gold_of[m]: (gold_of.get(h), y) for m, (h, y) in numbered if m in gold_of}
+            gold_arcs = zip(sentence.words, sentence.heads, sentence.labels, strict=True)
+            for m, (word, head, label) in enumerate(gold_arcs, 1):
                 found_head, found_label = arcs.get(m, (None, ""))
                 attached = head == found_head
                 figures = {
@@ -98,14 +79,12 @@ class ParsingFigures:
                     "las": attached and universal(label) == universal(found_label),
                     "exact_las": attached and label == found_label,
                 }
-                arc = _row(ARCS, abs(head - m)) if head else ROOT
-                length = _row(LENGTHS, len(sentence))
-                places = {"label": universal(label), "length": length, "arc": arc}
-                places["all words"] = ""
+                counts["label", universal(label)].update(figures)
+                counts["length", _row(LENGTHS, len(sentence))].update(figures)
+                counts["arc", _row(ARCS, abs(head - m)) if head else ROOT].update(figures)
+                counts["all words", ""].update(figures)
                 if not is_punctuation(word):
-                    places["without punctuation"] = ""
-                for place in places.items():
-                    counts[place].update(figures)
+                    counts["without punctuation", ""].update(figures)
             counts["all words", ""]["parsed"] += len(words)
             counts["without punctuation", ""]["parsed"] += sum(not is_punctuation(w) for w in words)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from operator import eq
 from pathlib import Path
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from treelax.apps.data.conllu import read_conllu
 from treelax.apps.data.tensor_files import fingerprint
-from treelax.apps.data.text.cache import SplitProgress, cached_splits
+from treelax.apps.data.text.cache import cached_splits
 from treelax.apps.data.text.encoding import EncodedText
 from treelax.apps.data.text.ptb import one_word, plain_word
 from treelax.apps.data.text.readers_table import MissingColumnError
@@ -30,25 +29,14 @@ from treelax.apps.tasks.text.model_files import save_words
 from treelax.apps.tasks.text.sources import classes_of, text_sources
 from treelax.errors import DataError, InputError, counted, short
 
-ROOT = 0
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TreedText(EncodedText):
-    """Encoded text with a tree for each sentence."""
-
-    heads: Tensor = field(kw_only=True)  # (W,), int32: counted from 1 in the sentence, 0 the root
-
-    def padded_heads(self, indices: Tensor, which: int, length: int) -> Tensor:
-        """Gather the heads of one sentence of some examples, as `padded` gathers its words."""
-        return self._gathered(self.heads, indices, which, length, ROOT)
+Progress = Callable[[int, str], None]  # records done, and of what
 
 
 @dataclass(frozen=True)
 class TextData:
     """Encoded splits and the vectors that their ids are rows of."""
 
-    splits: dict[str, EncodedText]  # "train", "dev", perhaps "test"; `TreedText` with given trees
+    splits: dict[str, EncodedText]  # "train", "dev", perhaps "test"
     vectors: Vectors
     labels: tuple[str, ...]
     mixed: int  # how many of the last training examples are from the mixed-in set
@@ -71,7 +59,7 @@ class TextData:
         words: list[str] = []
         for split in chosen:
             tensors += [split.offsets] if split.labels is None else [split.offsets, split.labels]
-            tensors += [split.heads] if trees and isinstance(split, TreedText) else []
+            tensors += [split.heads] if trees and split.heads is not None else []
         if chosen:
             rows, places = _by_first_use(torch.cat([split.ids for split in chosen]))
             tensors += [places, self.vectors.matrix[rows]]
@@ -94,7 +82,7 @@ _latest: tuple[Any, TextData] | None = None
 
 
 def load_text(
-    config: DataConfig, progress: SplitProgress | None = None, *, whole_words: bool = False
+    config: DataConfig, progress: Progress | None = None, *, whole_words: bool = False
 ) -> TextData:
     """Read, encode and cache the texts of a config, and load their word vectors.
 
@@ -126,13 +114,13 @@ def _trees(config: DataConfig) -> dict[str, str]:
     return {n: config.trees.replace(SPLIT, n) for n in sources} if config.trees else {}
 
 
-def encoded_splits(
-    config: DataConfig, progress: SplitProgress | None = None
-) -> dict[str, EncodedText]:
+def encoded_splits(config: DataConfig, progress: Progress | None = None) -> dict[str, EncodedText]:
     """Read, encode and cache the texts of a config as they are: none skipped, without vectors."""
-    sources, labels = text_sources(config), classes_of(config)
+    sources, options = text_sources(config), {"lower": config.lower, "labels": classes_of(config)}
+    if progress is not None:
+        options["progress"] = lambda split, done, _: progress(done, split)
     try:
-        return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
+        return cached_splits(sources, **options)
     except MissingColumnError as error:
         named = config.format == "table" and error.column in (*config.text, config.label)
         if error.advised or not named:
@@ -140,7 +128,7 @@ def encoded_splits(
         raise DataError(f"{error}; --text and --label name the columns of all files") from error
 
 
-def _load(config: DataConfig, progress: SplitProgress | None, whole: bool) -> TextData:
+def _load(config: DataConfig, progress: Progress | None, whole: bool) -> TextData:
     splits = encoded_splits(config, progress)
     for name, split in splits.items():
         if split.labels is None:  # refused now, not after days of training
@@ -209,9 +197,8 @@ def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
         offsets=torch.cat((lengths.new_zeros(1), lengths.cumsum(0))),
         labels=data.labels[words if data.tagged else keep],
         lines=data.lines[keep],
+        heads=None if data.heads is None else data.heads[words],
     )
-    if isinstance(shorter, TreedText):
-        shorter = replace(shorter, heads=shorter.heads[words])
     return shorter, int((~keep).sum())
 
 
@@ -235,16 +222,14 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
 # ------------------------------------------------------------------ given trees
 
 
-def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
+def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> EncodedText:
     """Put the trees of a CoNLL-U file beside the sentences of a split.
 
     Trees and sentences come in the same order and are matched by their words; escapes of the Penn
     Treebank, quotes and, if the split is lowercased, capitals make no difference. Trees of examples
     that the split skipped, such as the neutral ones of SST, are skipped too.
     """
-    heads = array("i", _matched_heads(data, path))
-    values = {part.name: getattr(data, part.name) for part in fields(EncodedText)}
-    return TreedText(**values, heads=torch.frombuffer(heads, dtype=torch.int32))
+    return replace(data, heads=torch.tensor(_matched_heads(data, path), dtype=torch.int32))
 
 
 def _matched_heads(data: EncodedText, path: str | os.PathLike[str]) -> list[int]:

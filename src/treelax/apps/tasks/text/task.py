@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from treelax.apps.data.text.encoding import EncodedText
+from treelax.apps.data.text.encoding import NO_TAG, EncodedText
 from treelax.apps.data.text.vectors import NULL
 from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
@@ -21,20 +21,18 @@ from treelax.apps.tasks.sentences.transformer import subword_lengths
 from treelax.apps.tasks.settings import for_batches
 from treelax.apps.tasks.text.config import (
     FILES,
-    DataConfig,
     Kind,
     ModelConfig,
     TextConfig,
     with_learned_words,
 )
-from treelax.apps.tasks.text.data import TextData, TreedText, check_files, load_text
+from treelax.apps.tasks.text.data import TextData, check_files, load_text
 from treelax.apps.tasks.text.model import NETWORKS, Sentences, TextModel
 from treelax.apps.tasks.text.presets import PRESETS
 from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.results import NUMBER, expect
 from treelax.errors import InputError, counted
 
-NO_LABEL = -1  # of padding
 # what an example of each kind has: texts, and whether labels are of words
 TAKES = {"pair": (2, False), "classify": (1, False), "tag": (1, True)}
 
@@ -72,20 +70,19 @@ class TextExperiment(SentenceExperiment):
             self.encoder.tree.estimator = self.estimator
         self.encoder.read(data.vectors)
         self.transformer = self.encoder.transformer
-        self.sizes, self.train = self._placed("train")
+        # of all splits now: one may have a text that is too long for a transformer
+        self.split_sizes = {name: self._sizes(split) for name, split in data.splits.items()}
+        self.sizes, self.train = self.split_sizes["train"], data.splits["train"].to(device)
         self.epoch_size = len(self.train) - self.mixed + self._share()
-        sizes, self.dev_data = self._placed("dev")
-        self.dev = self.evaluation_batches(sizes)
+        self.dev_data = data.splits["dev"].to(device)
+        self.dev = self.evaluation_batches(self.split_sizes["dev"])
         if device.type == "cuda":
             allowed = config.train.precision != "float32"
             torch.backends.cuda.matmul.allow_tf32 = allowed
             torch.backends.cudnn.allow_tf32 = allowed  # the LSTM's
 
-    def _placed(self, split: str) -> tuple[Tensor, EncodedText]:
-        """The sizes of the examples of a split, on the host, and the split on the device."""
-        data = self.data.splits[split]
-        subwords = subword_lengths(self.transformer, data)
-        return torch.cat((data.lengths + self.null, subwords), 1), data.to(self.device)
+    def _sizes(self, data: EncodedText) -> Tensor:
+        return torch.cat((data.lengths + self.null, subword_lengths(self.transformer, data)), 1)
 
     def undecayed(self) -> Collection[nn.Parameter]:
         """Vectors of words and positions, and the gates that keep padding out of the LSTM."""
@@ -119,26 +116,24 @@ class TextExperiment(SentenceExperiment):
         With ``train.consistency``, also the `divergence` of two runs of each example.
         """
         smoothing, weight = self.config.train.label_smoothing, self.config.train.consistency
-        copies = 2 if weight else 1
+        copies, tagged = 2 if weight else 1, self.config.kind == "tag"
         targets = self.train.targets(indices, shape[0] - self.null)
 
         def losses(logits: Tensor) -> Tensor:
-            logits = (
-                logits.float()[:, :, self.null :] if self.config.kind == "tag" else logits.float()
-            )
-            copied = logits.unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
+            logits = logits[:, :, self.null :] if tagged else logits
+            copied = logits.float().unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
             wanted = targets.expand(copied.shape[:-1])
             loss = F.cross_entropy(
                 copied.flatten(0, -2),
                 wanted.flatten(),
-                ignore_index=NO_LABEL,
+                ignore_index=NO_TAG,
                 label_smoothing=smoothing,
                 reduction="none",
             )
             loss = loss.reshape(wanted.shape).mean(1)
             if weight:
                 loss = loss + weight * divergence(copied[:, 0], copied[:, 1], targets)
-            return loss.flatten(2).sum(-1) if self.config.kind == "tag" else loss
+            return loss.flatten(2).sum(-1) if tagged else loss
 
         with self.precision():
             texts = self.texts(self.train, shape, indices.repeat(copies))
@@ -149,17 +144,9 @@ class TextExperiment(SentenceExperiment):
         """The number of labels of a batch."""
         return (self.train.targets(indices, shape[0] - self.null) >= 0).sum()
 
-    def logits(
-        self,
-        data: EncodedText,
-        shape: Shape,
-        indices: Tensor,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
+    def logits(self, data: EncodedText, shape: Shape, indices: Tensor, **options: Any) -> Tensor:
         """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL."""
-        logits = self.model(*self.texts(data, shape, indices), soft=soft, generator=generator)
+        logits = self.model(*self.texts(data, shape, indices), **options)
         return logits[:, self.null :] if self.config.kind == "tag" else logits
 
     def texts(self, data: EncodedText, shape: Shape, indices: Tensor) -> list[Sentences]:
@@ -175,13 +162,10 @@ class TextExperiment(SentenceExperiment):
         place = indices * data.texts + which
         lengths = data.offsets[place + 1] - data.offsets[place] + self.null
         ids = data.padded(indices, which, length - self.null)
-        heads = None
-        if isinstance(data, TreedText):
-            heads = data.padded_heads(indices, which, length - self.null)
+        heads = data.padded_heads(indices, which, length - self.null)
         if self.null:
             ids = F.pad(ids, (1, 0), value=NULL)
-            if heads is not None:
-                heads = F.pad(heads + (heads > 0), (1, 0))
+            heads = None if heads is None else F.pad(heads + (heads > 0), (1, 0))
         return Sentences(ids, lengths, heads)
 
     def precision(self) -> torch.autocast:
@@ -196,11 +180,10 @@ class TextExperiment(SentenceExperiment):
         right = logits.argmax(-1) == targets  # never in padding, which is -1
         return [right.sum(), (targets >= 0).sum()]
 
-    @torch.no_grad()
     def figures(self, split: str) -> dict[str, float | int]:
         """Accuracy with discrete and with soft trees."""
-        sizes, data = self._placed(split)
-        batches = self.evaluation_batches(sizes)
+        data = self.data.splits[split].to(self.device)
+        batches = self.evaluation_batches(self.split_sizes[split])
         discrete, soft = (
             self.summary(self.count(data, batches, soft=which))["accuracy"]
             for which in (False, True)
@@ -231,7 +214,7 @@ def _check(config: TextConfig, data: TextData) -> None:
                 f"kind is {config.kind} and {split.source} has {received}; expected {expected} (--text "
                 "names the columns)"
             )
-        if config.model.trees == "given" and not isinstance(split, TreedText):
+        if config.model.trees == "given" and split.heads is None:
             raise InputError(
                 "model.trees is given and the data have no trees; expected --set data.trees=FILES, "
                 "such as trees/{split}.conllu"
@@ -246,7 +229,7 @@ def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
     """
     log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
     apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
-    return apart * (targets != NO_LABEL)
+    return apart * (targets != NO_TAG)
 
 
 TITLES = {"classify": "text classification", "pair": "text pairs", "tag": "tagging"}
@@ -296,11 +279,11 @@ class TextTask(SentenceTask):
             check_files(data)
         self.check_transformers(configs)
         wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
-        texts = (_texts(data, whole, progress) for data, whole in wanted)
+        texts = (load_text(data, progress, whole_words=whole) for data, whole in wanted)
         return [data.fingerprint(tuple(data.splits), trees=False) for data in texts]
 
     def load(self, config: TextConfig, progress: Callable[[int, str], None]) -> TextData:
-        return _texts(config.data, config.model.pretrained is not None, progress)
+        return load_text(config.data, progress, whole_words=config.model.pretrained is not None)
 
     def training_files(self, config: TextConfig) -> Iterable[TrainingFile]:
         return training_files(config.data)
@@ -337,15 +320,8 @@ class TextTask(SentenceTask):
         ]
 
     def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
-        rows = [
-            [split, row["examples"], f"{row['accuracy']:.2f}", f"{row['soft_accuracy']:.2f}"]
-            for split, row in record["splits"].items()
-        ]
+        rows = [list(row.values())[:4] for row in self.summary(record)]
         return [Table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)]
-
-
-def _texts(config: DataConfig, whole: bool, progress: Callable[[int, str], None]) -> TextData:
-    return load_text(config, lambda split, done, _: progress(done, split), whole_words=whole)
 
 
 PAIR = TextTask("pair")
