@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from treelax.apps.data.conllu import Sentence, read_conllu
-from treelax.apps.data.input_files import one_file
+from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.projectivity import nearest_projective
 from treelax.apps.data.text.records import MAX_WORDS, CheckOptions
 from treelax.apps.data.text.tokenizer import written_words
@@ -21,10 +20,8 @@ from treelax.apps.tasks.parsing.config import DataConfig, ParserConfig
 from treelax.apps.tasks.parsing.evaluation import characters, surface_tokens
 from treelax.apps.tasks.parsing.lexicon import Lexicon, tags_of, universal
 from treelax.apps.tasks.sentences.inputs import (
-    CONLLU,
     ReadOptions,
     is_treebank,
-    too_long,
     treebank_examples,
 )
 from treelax.apps.tasks.sentences.inputs import read_examples as read_texts
@@ -37,15 +34,15 @@ from treelax.trees import constrain, is_projective, is_tree
 
 def read_treebank(path: str, *, single_root: bool, any_length: bool = False) -> Iterator[Sentence]:
     """The sentences of a CoNLL-U file, each with a labelled tree."""
-    name, empty = one_file(path, preferred=(CONLLU,), expected="a CoNLL-U file").name, True
-    for sentence in read_conllu(path):
+
+    def example(sentence: Sentence, name: str) -> Example:
         check_tree(sentence, name, single_root=single_root)
-        if len(sentence) > MAX_WORDS and not any_length:
-            raise DataError(f"{name}, line {sentence.line}: {too_long(sentence)}")
-        empty = False
-        yield sentence
-    if empty:
-        raise DataError(f"{name}: received nothing; expected at least one sentence")
+        return _example(sentence)
+
+    most = None if any_length else MAX_WORDS
+    checks: CheckOptions = {"advice": ""}
+    for row in treebank_examples(path, example, checks, require_heads=True, most_words=most):
+        yield row.sentences[0]
 
 
 def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
@@ -74,11 +71,9 @@ def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
 def _on_cycle(heads: Sequence[int]) -> int:
     """The first word that is an ancestor of itself."""
     for word in range(1, len(heads) + 1):
-        above = heads[word - 1]
-        for _ in heads:
-            if above in (0, word):
-                break
-            above = heads[above - 1]
+        above, steps = heads[word - 1], 0
+        while above not in (0, word) and steps < len(heads):
+            above, steps = heads[above - 1], steps + 1
         if above == word:
             return word
     raise AssertionError("no cycle")
@@ -88,10 +83,8 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
     """The sentences that a user names, read as they are asked for."""
     if not is_treebank(source):
         if source.keep or source.scored:
-            problem = (
-                f"{'--keep' if source.keep else '--data'}: {source.file or 'TEXT'} has no heads"
-            )
-            raise InputError(f"{problem}; expected a CoNLL-U file")
+            option, what = "--keep" if source.keep else "--data", source.file or "TEXT"
+            raise InputError(f"{option}: {what} has no heads; expected a CoNLL-U file")
         return read_texts(ReadOptions(), source, written_words)
 
     def example(sentence: Sentence, name: str) -> Example:
@@ -176,10 +169,8 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
             continue
         sentences = splits[split] = []
         # of the training sentences long ones are left out below
-        read = read_treebank(
-            path, single_root=config.model.single_root, any_length=split == "train"
-        )
-        for sentence in read:
+        options = {"single_root": config.model.single_root, "any_length": split == "train"}
+        for sentence in read_treebank(path, **options):
             sentences.append(sentence)
             progress(len(sentences), split)
     labelled, rest = choose_labelled(splits["train"], data)
@@ -203,8 +194,8 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
     known_labels = set(map(universal, lexicon.labels))  # figures are without subtypes
     for split in splits:
-        new = [label for sentence in splits[split] for label in sentence.labels or ()]
-        new = [label for label in new if universal(label) not in known_labels]
+        labels = [label for sentence in splits[split] for label in sentence.labels or ()]
+        new = [label for label in labels if universal(label) not in known_labels]
         if new:
             note = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
             notes.append(f"{split}: {note} ({', '.join(sorted(set(new)))})")

@@ -139,9 +139,10 @@ def _arguments(settings: ReadOptions, source: Source, cut: Cut) -> Iterator[Exam
             "in quotes"
         )
     tokens = source.tokens or settings.tokens
-    for i, start in enumerate(range(0, len(texts), count), 1):
-        row = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
-        yield as_example(Record(tuple(row), None, i, tokens), settings, cut)
+    for start in range(0, len(texts), count):
+        row = texts[start : start + count]
+        words = tuple(words_in(text_words(text, "TEXT", tokens, cut)) for text in row)
+        yield Example(words, start // count + 1, raw=() if tokens else row)
 
 
 def _form_of(file: str, settings: ReadOptions, source: Source) -> str:
@@ -265,28 +266,24 @@ def treebank_examples(
     require_heads: bool,
     partial: bool = False,
     limit: int | None = None,
+    most_words: int | None = MAX_WORDS,
 ) -> Examples:
     """The sentences of a CoNLL-U file, each made an example, given the name of the file."""
-    name = one_file(file, preferred=(CONLLU,)).name
+    name = one_file(file, preferred=(CONLLU,), expected="a CoNLL-U file").name
     report = Report(source=name, checks=checks)
 
     def rows() -> Iterator[Example]:
         for sentence in read_conllu(file, require_heads=require_heads, partial=partial):
-            if len(sentence) > MAX_WORDS:
-                report.refuse(TOO_LONG, sentence.line, too_long(sentence))
+            if most_words is not None and len(sentence) > most_words:
+                message = f"received {len(sentence):,} words; expected at most {most_words:,}"
+                report.refuse(TOO_LONG, sentence.line, message)
                 continue
-            made = example(sentence, name)
+            yield example(sentence, name)
             report.kept += 1
-            yield made
         if not report.kept:
             raise DataError(f"{name}: received nothing; expected at least one sentence")
 
     return Examples(file, islice(rows(), limit), report.lines)
-
-
-def too_long(sentence: Sentence) -> str:
-    """What to say of a sentence that takes too much memory."""
-    return f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
 
 
 def check_tree(tree: Sentence, where: str) -> Sequence[int]:

@@ -32,6 +32,10 @@ from treelax.errors import DataError, InputError, counted, short
 Progress = Callable[[int, str], None]  # records done, and of what
 
 
+def silent(done: int, what: str) -> None:
+    """No progress."""
+
+
 @dataclass(frozen=True)
 class TextData:
     """Encoded splits and the vectors that their ids are rows of."""
@@ -82,7 +86,7 @@ _latest: tuple[Any, TextData] | None = None
 
 
 def load_text(
-    config: DataConfig, progress: Progress | None = None, *, whole_words: bool = False
+    config: DataConfig, progress: Progress = silent, *, whole_words: bool = False
 ) -> TextData:
     """Read, encode and cache the texts of a config, and load their word vectors.
 
@@ -114,13 +118,15 @@ def _trees(config: DataConfig) -> dict[str, str]:
     return {n: config.trees.replace(SPLIT, n) for n in sources} if config.trees else {}
 
 
-def encoded_splits(config: DataConfig, progress: Progress | None = None) -> dict[str, EncodedText]:
+def encoded_splits(config: DataConfig, progress: Progress = silent) -> dict[str, EncodedText]:
     """Read, encode and cache the texts of a config as they are: none skipped, without vectors."""
-    sources, options = text_sources(config), {"lower": config.lower, "labels": classes_of(config)}
-    if progress is not None:
-        options["progress"] = lambda split, done, _: progress(done, split)
     try:
-        return cached_splits(sources, **options)
+        return cached_splits(
+            text_sources(config),
+            lower=config.lower,
+            labels=classes_of(config),
+            progress=lambda split, done, _: progress(done, split),
+        )
     except MissingColumnError as error:
         named = config.format == "table" and error.column in (*config.text, config.label)
         if error.advised or not named:
@@ -128,7 +134,7 @@ def encoded_splits(config: DataConfig, progress: Progress | None = None) -> dict
         raise DataError(f"{error}; --text and --label name the columns of all files") from error
 
 
-def _load(config: DataConfig, progress: Progress | None, whole: bool) -> TextData:
+def _load(config: DataConfig, progress: Progress, whole: bool) -> TextData:
     splits = encoded_splits(config, progress)
     for name, split in splits.items():
         if split.labels is None:  # refused now, not after days of training
