@@ -7,6 +7,7 @@ adds more to `TASKS`.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -14,8 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treelax.apps.tasks.saved import BUILT_IN, task_of
-from treelax.errors import InputError
+from treelax.errors import CheckpointError, InputError
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from treelax.apps.tasks.task import Task
 
 __all__ = ["BUILT_IN", "TASKS", "load", "task_named"]
+
+# models that come with treelax, with their tasks
+BUILT_IN = {"english": "parser", "listops": "listops"}
+FORMAT = "treelax sentence model"  # in the config of a saved model
 
 # where the `Task` of each name is; imported when it is asked for
 TASKS: dict[str, str] = {
@@ -121,3 +125,38 @@ def load(
         vectors=None if given is None else [Path(file) for file in given],
     )
     return model
+
+
+def task_of(path: Path) -> str:
+    """The task of the model in a folder or file; no weights are read."""
+    from treelax.apps.training.checkpoint import read_checkpoint_header
+    from treelax.apps.training.run import CONFIG, Run
+
+    if path.is_file():
+        return read_checkpoint_header(path)[0]
+    if (path / CONFIG).is_file():
+        return Run.open(path).task
+    saved = path / "config.json"
+    if not saved.is_file():
+        what = f"holds neither {CONFIG} nor {saved.name}" if path.exists() else "does not exist"
+        raise InputError(
+            f"{path}: {what}; expected the folder of a run or of a saved model, a model.safetensors, "
+            f"or {' or '.join(BUILT_IN)} for a model that comes with treelax"
+        )
+    try:
+        return str(read_config(saved)["settings"]["kind"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{saved}: has no settings.kind; restore it") from error
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """The config of a saved model."""
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{file}: cannot be read as JSON ({error})") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{file}: is of another program; expected the config of a sentence model which treelax saved"
+        )
+    return config

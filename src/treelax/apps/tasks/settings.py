@@ -65,6 +65,32 @@ def clash(config: Settings, first: str, second: str, expected: str) -> InputErro
 
 
 @dataclass(frozen=True)
+class DataSettings(Settings):
+    """Which data; of files that are joined, the first has a setting, and all others ``more_``."""
+
+    section: ClassVar[str] = "data"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for part in fields(self):
+            first = part.name.removeprefix("more_")
+            if first != part.name and getattr(self, part.name) and getattr(self, first) is None:
+                raise InputError(
+                    f"data.{first} is none beside data.{part.name}; expected the first file there"
+                )
+
+    def files(self, name: str) -> tuple[str, ...]:
+        """All files of a setting with others behind it."""
+        first, more = getattr(self, name), getattr(self, f"more_{name}")
+        return () if first is None else (first, *more)
+
+    @property
+    def vector_files(self) -> tuple[str, ...]:
+        """All files of word vectors."""
+        return self.files("vectors")
+
+
+@dataclass(frozen=True)
 class EstimatorSettings:
     """What trains the scores of trees: one of `treelax.estimators`."""
 

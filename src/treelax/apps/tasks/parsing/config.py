@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from treelax.apps.tasks.parsing.commands import SIZES
 from treelax.apps.tasks.sentences.origins import SPLITS, TrainingFile
-from treelax.apps.tasks.settings import LatentSettings, TrainSettings
+from treelax.apps.tasks.settings import DataSettings, LatentSettings, TrainSettings
 from treelax.apps.training.config import override
 from treelax.apps.training.settings import NOT_NEGATIVE, SEED, SHARE, SIZE, Settings, setting
 from treelax.errors import InputError
@@ -22,10 +22,8 @@ FILES = frozenset(
 
 
 @dataclass(frozen=True)
-class DataConfig(Settings):
+class DataConfig(DataSettings):
     """Which treebanks, and how words become numbers."""
-
-    section: ClassVar[str] = "data"
 
     train: str | None = setting(None, "CoNLL-U file to train on; may be compressed")
     dev: str | None = setting(None, "CoNLL-U file to select the best model by")
@@ -52,24 +50,6 @@ class DataConfig(Settings):
     seed: int = setting(
         0, "of the vectors of unknown words, and of which sentences are labelled", SEED
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("vectors", "unlabelled"):
-            if getattr(self, f"more_{name}") and getattr(self, name) is None:
-                raise InputError(
-                    f"data.{name} is none beside data.more_{name}; expected the first file there"
-                )
-
-    @property
-    def vector_files(self) -> tuple[str, ...]:
-        """All files of word vectors."""
-        return () if self.vectors is None else (self.vectors, *self.more_vectors)
-
-    @property
-    def unlabelled_files(self) -> tuple[str, ...]:
-        """All files of sentences without trees."""
-        return () if self.unlabelled is None else (self.unlabelled, *self.more_unlabelled)
 
     @property
     def training_files(self) -> list[TrainingFile]:

@@ -82,21 +82,19 @@ class Lexicon:
         return {label: i for i, label in enumerate(self.labels)}
 
     @cached_property
-    def universal(self) -> Tensor:
-        """``(labels,)``: for each label the first one with its universal part."""
-        first: dict[str, int] = {}
-        return torch.tensor(
-            [first.setdefault(universal(label), i) for i, label in enumerate(self.labels)]
-        )
+    def universal_ids(self) -> dict[str, int]:
+        """The first label with each universal part."""
+        return {universal(label): i for i, label in reversed([*enumerate(self.labels)])}
 
     @cached_property
-    def _universal_ids(self) -> dict[str, int]:
-        pairs = zip(self.labels, self.universal.tolist(), strict=True)
-        return {universal(label): i for label, i in pairs}
+    def universal(self) -> Tensor:
+        """``(labels,)``: for each label the first one with its universal part."""
+        return torch.tensor([self.universal_ids[universal(label)] for label in self.labels])
 
-    def universal_id(self, label: str) -> int:
-        """The number of a label's universal part in `universal`; -1 if there is none."""
-        return self._universal_ids.get(universal(label), -1)
+    @cached_property
+    def tag_ids(self) -> dict[str, int]:
+        """Tags by name."""
+        return {tag: i for i, tag in enumerate(self.tags, UNKNOWN + 1)}
 
     @cached_property
     def _word_ids(self) -> dict[str, int]:
@@ -105,14 +103,6 @@ class Lexicon:
     @cached_property
     def _character_ids(self) -> dict[str, int]:
         return {c: i for i, c in enumerate(self.characters, FIRST_CHARACTER)}
-
-    @cached_property
-    def _tag_ids(self) -> dict[str, int]:
-        return {tag: i for i, tag in enumerate(self.tags, UNKNOWN + 1)}
-
-    def tag_ids(self, tags: Iterable[str]) -> list[int]:
-        """Tags as numbers."""
-        return [self._tag_ids.get(tag, UNKNOWN) for tag in tags]
 
     def usual(self, word: str) -> str:
         """A word as the training data have it: as it is, or with a typewriter's quotes (n’t, n't)."""
@@ -192,7 +182,7 @@ class Batch(NamedTuple):
     tags: Tensor
     heads: Tensor
     labels: Tensor
-    universal: Tensor  # as in `Lexicon.universal`
+    universal: Tensor  # as in `Lexicon.universal_ids`
     subwords: int | None = None  # padded ones; None to count them, which waits for the device
 
 
@@ -233,10 +223,12 @@ def encode(
     for sentence in sentences:
         none = [0] * len(sentence)
         labels = sentence.labels or ("_",) * len(sentence)
-        tag_ids = lexicon.tag_ids(tags_of(sentence, tags)) or none
-        label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
-        universal_ids = map(lexicon.universal_id, labels)
-        columns = (tag_ids, sentence.heads or none, label_ids, universal_ids)
+        columns = (
+            [lexicon.tag_ids.get(tag, UNKNOWN) for tag in tags_of(sentence, tags)] or none,
+            sentence.heads or none,
+            [lexicon.label_ids.get(label, -1) for label in labels],
+            [lexicon.universal_ids.get(universal(label), -1) for label in labels],
+        )
         rows += zip(islice(remaining, len(sentence)), *columns, strict=True)
     lengths = torch.tensor([0, *map(len, sentences)])
     return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))

@@ -249,7 +249,7 @@ def load_unlabelled(
     data, structure = config.data, config.model.make_structure()
     sentences = list(rest) if data.rest == "unlabelled" else []
     notes: list[str] = []
-    for file in data.unlabelled_files:
+    for file in data.files("unlabelled"):
         examples = read_examples(config, structure, Source(file=file))
         for example in examples:
             [sentence] = example.sentences

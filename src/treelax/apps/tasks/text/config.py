@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.data.text.records import Found
 from treelax.apps.tasks.sentences.inputs import ReadOptions
-from treelax.apps.tasks.settings import TrainSettings, TreeSettings, clash
+from treelax.apps.tasks.settings import DataSettings, TrainSettings, TreeSettings, clash
 from treelax.apps.training.settings import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -38,10 +38,8 @@ MOST_DRAWN = 100_000_000  # examples of an epoch, which are drawn at once
 
 
 @dataclass(frozen=True)
-class DataConfig(Settings):
+class DataConfig(DataSettings):
     """Which texts, and how they become numbers."""
-
-    section: ClassVar[str] = "data"
 
     format: Format = setting(
         "table", 'a corpus as distributed, a "table" (TSV, CSV, JSONL) or "tagging" (a word a line)'
@@ -95,10 +93,6 @@ class DataConfig(Settings):
                 raise InputError(
                     f"data.{name} is {column!r}; expected the number of a column, from 1, or its name"
                 )
-        if self.more_vectors and self.vectors is None:
-            raise InputError(
-                "data.vectors is none beside data.more_vectors; expected the first file there"
-            )
         pairs = self.format == "multinli" or (self.format == "table" and len(self.text) == 2)
         if self.mix is not None and not pairs:
             why = "none: only pairs other than SNLI can be mixed with it"
@@ -111,11 +105,6 @@ class DataConfig(Settings):
         if self.trees is not None and self.mix is not None:
             why = "one of them: there are no trees of what is mixed in"
             raise clash(self, "trees", "mix", why)
-
-    @property
-    def vector_files(self) -> tuple[str, ...]:
-        """All files of word vectors."""
-        return () if self.vectors is None else (self.vectors, *self.more_vectors)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from torch import Tensor
 
 import treelax
 from treelax.apps.data.text.vectors import Vectors
-from treelax.apps.tasks.saved import FORMAT, read_config
+from treelax.apps.tasks import FORMAT, read_config
 from treelax.apps.tasks.sentences.task import WORDS
 from treelax.apps.tasks.sentences.transformer import COPY, copy_folder, with_own_copy
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig

@@ -29,7 +29,6 @@ from treelax.apps.tasks.base import (
     Tree,
     heads_without_null,
 )
-from treelax.apps.tasks.saved import task_of
 from treelax.apps.tasks.sentences.hub import publish_folder
 from treelax.apps.tasks.sentences.inputs import check_tree, read_examples, words_in
 from treelax.apps.tasks.sentences.origins import Origin, TrainingFile, read_origins
@@ -336,7 +335,7 @@ def load(
     vectors: Sequence[Path] | None = None,
 ) -> SentenceModel:
     """The model of a run or of a saved folder."""
-    saved = load_folder(path, task_of(path))
+    saved = load_folder(path, tasks.task_of(path))
     with restoring(saved.file, keep=TreelaxError if saved.settings.model.pretrained else ()):
         model = SentenceModel(saved.settings, saved.vectors, saved.labels)
         new = model.network.state_dict()
