@@ -197,7 +197,7 @@ def _embedding(count: int, size: int) -> nn.Embedding:
     return table
 
 
-SPREAD = 0.1  # of the root's initial vector
+# ------------------------------------------------------------------ sentences without trees
 
 
 class Encoded(NamedTuple):

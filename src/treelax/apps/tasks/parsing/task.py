@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -195,13 +194,16 @@ class Parsing(SentenceTask):
     def test_size(self, experiment: ParserExperiment) -> int:  # type: ignore[override]
         return sum(len(s) for split in _tested(experiment).values() for s in split)
 
-    def figures(self, experiment: ParserExperiment, progress: Progress | None) -> dict[str, Any]:
+    def figures(self, experiment: ParserExperiment, progress: Progress) -> dict[str, Any]:
         parser, done, splits = _parser(experiment), 0, {}
         for name, sentences in _tested(experiment).items():
-            advance = None if progress is None else partial(_advance, progress, done)
             examples = [Example((sentence,)) for sentence in sentences]
-            splits[name] = parser.evaluate(examples, progress=advance).record()
-            done += splits[name]["words"]
+            figures = parser.evaluate(
+                examples,
+                progress=lambda n, done=done: progress(done + n),  # type: ignore[misc]
+            )
+            splits[name] = figures.record()
+            done += figures.words
         return {
             "training_sentences": experiment.labelled,
             "data": data_sum(experiment.config),
@@ -229,10 +231,6 @@ class Parsing(SentenceTask):
             }
             for split, figures in record["splits"].items()
         ]
-
-
-def _advance(progress: Progress, done: int, words: int) -> None:
-    progress(done + words)
 
 
 def _tested(experiment: ParserExperiment) -> dict[str, list[Sentence]]:

@@ -48,7 +48,7 @@ class SentenceTask(Task):
         """The files that a config names."""
 
     @abstractmethod
-    def figures(self, experiment: Any, progress: Progress | None) -> dict[str, Any]:
+    def figures(self, experiment: Any, progress: Progress) -> dict[str, Any]:
         """What a result has beyond the facts of `finish`: ``splits`` with the figures of each."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class SentenceTask(Task):
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
         """Test the best model on all splits but training, once."""
         weights = (p.numel() for p in training.model.parameters() if p.requires_grad)
-        figures = self.figures(training.experiment, progress)
+        figures = self.figures(training.experiment, progress or (lambda words: None))
         return {**run_facts(training), "parameters": sum(weights), **figures}
 
     def check_result(self, record: dict[str, Any]) -> None:

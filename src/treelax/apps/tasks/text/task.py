@@ -291,7 +291,7 @@ class TextTask(SentenceTask):
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"acc {dev['accuracy']:.2f}"
 
-    def figures(self, experiment: TextExperiment, progress: Progress | None) -> dict[str, Any]:
+    def figures(self, experiment: TextExperiment, progress: Progress) -> dict[str, Any]:
         data = experiment.data
         splits = {name: experiment.figures(name) for name in data.splits if name != "train"}
         return {
