@@ -27,8 +27,6 @@ import httpx2
 from benchmarks import machine
 from benchmarks.measure import Row
 
-PERCENTILES = (50, 90, 99, 100)
-
 
 @dataclass
 class Tally:
@@ -70,13 +68,13 @@ def request(number: int, words: int) -> dict[str, object]:
 
 
 async def client(
-    number: int, asking: httpx2.AsyncClient, words: int, end: float, tally: Tally
+    number: int, http: httpx2.AsyncClient, words: int, end: float, tally: Tally
 ) -> None:
     while time.monotonic() < end:
         number += 1
         start = time.monotonic()
         try:
-            reply = await asking.post("/api/trees", json=request(number, words))
+            reply = await http.post("/api/trees", json=request(number, words))
         except httpx2.HTTPError as error:
             tally.statuses[type(error).__name__] += 1
             continue
@@ -87,20 +85,18 @@ async def client(
             await asyncio.sleep(float(reply.headers.get("retry-after", 1)))
 
 
-async def watch(process: int, end: float, tally: Tally) -> None:
-    while time.monotonic() < end:
-        tally.memory.append(memory(process))
-        await asyncio.sleep(0.2)
-
-
 async def load(process: int, address: str, clients: int, seconds: float, words: int) -> Tally:
-    tally = Tally()
+    tally, end = Tally(), time.monotonic() + seconds
     limits = httpx2.Limits(max_connections=clients)
-    asked = httpx2.AsyncClient(base_url=address, timeout=60, limits=limits, trust_env=False)
-    async with asked as asking:
-        end = time.monotonic() + seconds
-        tasks = [client(1_000 * i, asking, words, end, tally) for i in range(clients)]
-        await asyncio.gather(watch(process, end, tally), *tasks)
+    async with httpx2.AsyncClient(
+        base_url=address, timeout=60, limits=limits, trust_env=False
+    ) as http:
+        tasks = [client(1_000 * i, http, words, end, tally) for i in range(clients)]
+        everything = asyncio.gather(*tasks)
+        while not everything.done():
+            tally.memory.append(memory(process))
+            await asyncio.sleep(0.2)
+        await everything
     tally.memory.append(memory(process))
     return tally
 
@@ -118,7 +114,7 @@ def row(clients: int, seconds: float, words: int, tally: Tally) -> Row:
         "per_second": round(len(times) / seconds, 1),
         **{
             f"ms_p{share}": round(times[min(len(times) * share // 100, len(times) - 1)], 1)
-            for share in PERCENTILES
+            for share in (50, 90, 99, 100)
         },
         "memory_start_mb": round(tally.memory[0]),
         "memory_peak_mb": round(max(tally.memory)),
@@ -127,7 +123,7 @@ def row(clients: int, seconds: float, words: int, tally: Tally) -> Row:
 
 
 def measure(
-    clients: tuple[int, ...] = (50,), seconds: float = 60, words: int = 30
+    clients: tuple[int, ...] = (50,), seconds: float = 60.0, words: int = 30
 ) -> Iterator[Row]:
     """A row for each number of clients."""
     with server() as (process, address):

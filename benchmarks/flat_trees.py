@@ -36,8 +36,6 @@ def floors(name: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    lines = [
-        floors(name) for name, comparison in COMPARISONS.items() if comparison.task == "listops"
-    ]
+    names = [name for name, comparison in COMPARISONS.items() if comparison.task == "listops"]
     with atomic_write(Path(sys.argv[1]), "w") as file:
-        file.write(to_csv(KEYS, lines))
+        file.write(to_csv(KEYS, map(floors, names)))

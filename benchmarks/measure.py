@@ -11,14 +11,16 @@ from __future__ import annotations
 import gc
 import math
 import statistics
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 Row = dict[str, Any]  # of a record
+Step = TypeVar("Step")
 
 #: A sample lasts at least this long, so that reading the clocks does not show.
 SAMPLE_SECONDS = 2e-3
@@ -123,3 +125,25 @@ def take_turns(
                 gc.enable()
     gc.unfreeze()
     return samples
+
+
+def with_progress(
+    steps: Iterable[tuple[str, float, Step]], say: Callable[[str], None]
+) -> Iterator[Step]:
+    """Go through named steps, with the time left: expected seconds, corrected by those so far."""
+    steps = list(steps)
+    start = time.perf_counter()
+    for done, (name, _, step) in enumerate(steps):
+        past, left = (
+            sum(seconds for _, seconds, _ in some) for some in (steps[:done], steps[done:])
+        )
+        if past > 0:
+            left *= min(2.0, max(0.5, (time.perf_counter() - start) / past))
+        minutes, seconds = divmod(round(left), 60)
+        say(f"[{done + 1}/{len(steps)}] {name}; about {minutes}:{seconds:02d} left")
+        yield step
+
+
+def say(text: str) -> None:
+    """A line for the person who waits; tables alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)

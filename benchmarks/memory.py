@@ -20,6 +20,10 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,21 +82,13 @@ def peak_of(job: Job) -> int:
 
 
 def in_child(job: Job) -> int | None:
-    """The peak of a job, measured in a forked child; None if the child died."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.write(writer, str(peak_of(job)).encode())
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
-    _, outcome = os.waitpid(child, 0)
-    return int(text) if outcome == 0 else None
+    """The peak of a job, measured in a forked child; None if the child failed."""
+    with (
+        suppress(BrokenProcessPool, MemoryError, RuntimeError),
+        ProcessPoolExecutor(1, get_context("fork")) as pool,
+    ):
+        return pool.submit(peak_of, job).result()
+    return None
 
 
 def peaks(jobs: Sequence[Job]) -> dict[Job, int | None]:

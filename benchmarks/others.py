@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import typing
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import machine, records, report
-from benchmarks.measure import Row
-from benchmarks.progress import say
+from benchmarks.measure import Row, say
 
 RESULTS = Path(__file__).resolve().parent / "results"
 # each is a module with a function `measure`, whose parameters are the options
@@ -33,19 +31,17 @@ def options_of(name: str, argv: Sequence[str]) -> tuple[Any, dict[str, Any], arg
     )
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the CSV")
     parser.add_argument("--commit", help="the commit to write down, for a copy without history")
-    kinds = typing.get_type_hints(module.measure)
     parameters = inspect.signature(module.measure).parameters.values()
     for parameter in parameters:
-        flag, kind = f"--{parameter.name.replace('_', '-')}", kinds[parameter.name]
-        if parameter.default is parameter.empty:
-            parser.add_argument(parameter.name, type=kind)
-        elif kind is bool:
+        flag, default = f"--{parameter.name.replace('_', '-')}", parameter.default
+        if isinstance(default, tuple):
+            parser.add_argument(flag, type=type(default[0]), nargs="+", default=default)
+        elif default is parameter.empty:
+            parser.add_argument(parameter.name, type=Path)
+        elif isinstance(default, bool):
             parser.add_argument(flag, action="store_true")
-        elif isinstance(parameter.default, tuple):
-            kind = type(parameter.default[0])
-            parser.add_argument(flag, type=kind, nargs="+", default=parameter.default)
         else:
-            parser.add_argument(flag, type=kind, default=parameter.default)
+            parser.add_argument(flag, type=type(default), default=default)
     given = parser.parse_args(argv)
     return module, {p.name: getattr(given, p.name) for p in parameters}, given
 

@@ -208,13 +208,9 @@ FUNCTIONS: dict[str, Any] = {
 
 def templates(**more: Any) -> Environment:
     """The templates of ``sections/``, which can call the functions of this module and more."""
-    folder = Path(__file__).parent / "sections"
+    loader = FileSystemLoader(Path(__file__).parent / "sections")
     environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
+        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals |= FUNCTIONS | more
     return environment

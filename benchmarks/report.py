@@ -82,22 +82,13 @@ def _bars_of_cpu() -> list[Bar]:
         (BINARY_MARGINALS, "torch-struct", {20: 60, 40: 50, 80: 30}),
         (BINARY_BEST, "torch-struct", {20: 100, 40: 100, 80: 100}),
     )
-    return [
-        *(
-            Bar(
-                f"{peer} / ours, {operation}, one thread",
-                operation,
-                ours[operation],
-                "cpu_ms",
-                *rest,
-            )
-            for operation, peer, bars in ratios
-            for rest in [(bars, peer)]
-        ),
-        *(
-            Bar(f"peak memory above base in MB, {operation}", operation, who, "peak_mb", {80: 40})
-            for operation, who in ours.items()
-        ),
+    bars = [
+        Bar(f"{peer} / ours, {name}, one thread", name, ours[name], "cpu_ms", by_size, peer)
+        for name, peer, by_size in ratios
+    ]
+    return bars + [
+        Bar(f"peak memory above base in MB, {name}", name, who, "peak_mb", {80: 40})
+        for name, who in ours.items()
     ]
 
 

@@ -22,9 +22,9 @@ import torch
 
 from benchmarks import cuda, machine, measure, memory, records, registry, report
 from benchmarks.agreement import TOLERANCES, Agreement, Disagreement, check
+from benchmarks.measure import say, with_progress
 from benchmarks.others import OTHERS, RESULTS, other
 from benchmarks.problem import BACKWARD, BEST, FORWARD_BACKWARD, OPERATIONS, Contender, make_problem
-from benchmarks.progress import say, with_progress
 
 EXAMPLE = """\
 examples:
@@ -64,14 +64,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--batch", type=int, help="sentences in a batch")
     add("--sizes", type=int, nargs="+", metavar="N", help="words in a sentence")
     add("--threads", type=int, nargs="+", metavar="T", help="thread counts (CPU)")
-    add(
-        "--long",
-        type=pair,
-        nargs="*",
-        metavar="N:BATCH",
-        dest="long_sizes",
-        help="long sentences, treelax alone",
-    )
+    add("--long", type=pair, nargs="*", metavar="N:BATCH", dest="long_sizes", help="treelax alone")
     add("--seconds", type=float, help="time for one operation, size and thread count")
     add("--rounds", type=int, help="at least so many rounds")
     add("--commit", help="the commit to write down, for a copy without git's history")

@@ -73,12 +73,8 @@ def study_table(comparison: Study) -> str:
     """Its table, without the columns that would make a page too wide."""
     headings, lines = comparison.table_rows(seeds=5)
     wide = ("trials, dev", "seeds", "every seed")
-    return _table(
-        *(
-            [c for h, c in zip(headings, one, strict=True) if not h.endswith(wide)]
-            for one in (headings, *lines)
-        )
-    )
+    shown = [i for i, heading in enumerate(headings) if not heading.endswith(wide)]
+    return _table(*([line[i] for i in shown] for line in (headings, *lines)))
 
 
 def gradient_table(measures: list[dict[str, Any]], scores: str) -> str:
@@ -142,10 +138,7 @@ def sst_noise() -> tuple[list[float], list[float]]:
     halved = [one for one in trials if "model.noise_scale=0.5" in one["settings"].split()]
     keys = set(map(key, halved))
     whole = [one for one in trials if one not in halved and key(one) in keys]
-    half_figures, whole_figures = (
-        [float(one["best_dev_accuracy"]) for one in some] for some in (halved, whole)
-    )
-    return half_figures, whole_figures
+    return numbers(halved, "best_dev_accuracy"), numbers(whole, "best_dev_accuracy")
 
 
 ARITHMETIC = {"train.precision=tf32"}  # not told apart: arithmetics agree within the seeds
@@ -199,24 +192,11 @@ def about_model(name: str) -> dict[str, Any]:
 FUNCTIONS: dict[str, Any] = {
     function.__name__: function
     for function in (
-        *(
-            spread,
-            spread_of,
-            listops,
-            turns_of,
-            by_length,
-            reading,
-            about,
-            study,
-            study_table,
-            trial,
-        ),
-        *(gradients, gradient_table, bias_over_chance),
-        *(sst_noise, choice, about_model, listops_preset, TrainConfig, as_trained),
-        label,
+        *(spread, spread_of, listops, turns_of, by_length, reading, about, study, study_table),
+        *(trial, gradients, gradient_table, bias_over_chance, sst_noise, choice, about_model),
+        *(listops_preset, TrainConfig, as_trained, label),
     )
 } | {
-    **{"COMPARISONS": COMPARISONS, "TEXT_TABLES": TABLES},
+    **{"COMPARISONS": COMPARISONS, "TEXT_TABLES": TABLES, "TURN": TURN},
     **{"SCORES": SCORES, "SHORT": SHORT, "LABELS": LABELS, "PAPER": PAPER, "KINDS": KINDS},
-    "TURN": TURN,
 }

@@ -11,7 +11,6 @@ be tokenised.
 from __future__ import annotations
 
 import os
-import random
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,25 +19,18 @@ from pathlib import Path
 import torch
 
 from benchmarks.measure import Row, seconds_of
+from benchmarks.text_training import random_pairs
 from treelax.apps.tasks.text.config import DataConfig
 from treelax.apps.tasks.text.data import encoded_splits
 
 
 def generated(folder: Path, pairs: int) -> DataConfig:
     """Plain text in a table, to be tokenised."""
-    rng = random.Random(0)
-    words = [f"w{i}" for i in range(20_000)]
-
-    def clause(mean: int) -> str:
-        return " ".join(rng.choices(words, k=max(1, round(rng.gauss(mean, mean / 3)))))
-
+    files = {}
     for split, count in (("train", pairs), ("dev", 10)):
-        lines = ["first\tsecond\tlabel"]
-        for number in range(count):
-            texts = (f"{clause(mean)}, {clause(mean)}." for mean in (6, 3))
-            lines.append("\t".join([*texts, "abc"[number % 3]]))
-        (folder / f"{split}.tsv").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    files = {split: str(folder / f"{split}.tsv") for split in ("train", "dev")}
+        rows = (f"{one}.\t{other}.\tyes\n" for one, other in random_pairs(count, 20_000))
+        files[split] = str(folder / f"{split}.tsv")
+        Path(files[split]).write_text("".join(["first\tsecond\tlabel\n", *rows]), encoding="utf-8")
     return DataConfig(text=("first", "second"), **files)
 
 

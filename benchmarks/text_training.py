@@ -12,6 +12,7 @@ lengths of SNLI (14 and 8 words); without ``--vectors`` words have random ones o
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import statistics
@@ -33,19 +34,21 @@ from treelax.apps.training.steps import Stepper
 WARM_UP = 20
 
 
-def generated(folder: Path, pairs: int = 20_000) -> str:
-    """A file with pairs of random words, as long as those of SNLI."""
+def random_pairs(count: int, vocabulary: int) -> Iterator[list[str]]:
+    """Pairs of random words, as long as those of SNLI."""
     rng = random.Random(0)
-    words = [f"w{i}" for i in range(5_000)]
-    lines = []
-    for _ in range(pairs):
-        texts = [
-            " ".join(rng.choices(words, k=max(2, round(rng.gauss(mean, mean / 3)))))
-            for mean in (14, 8)
-        ]
-        lines.append("\t".join((rng.choice(("entailment", "neutral", "contradiction")), *texts)))
+    words = [f"w{i}" for i in range(vocabulary)]
+    for _ in range(count):
+        lengths = [max(2, round(rng.gauss(mean, mean / 3))) for mean in (14, 8)]
+        yield [" ".join(rng.choices(words, k=length)) for length in lengths]
+
+
+def generated(folder: Path) -> str:
+    """A file of random pairs."""
+    labels = itertools.cycle(("entailment", "neutral", "contradiction"))
+    rows = ("\t".join((next(labels), *texts)) + "\n" for texts in random_pairs(20_000, 5_000))
     file = folder / "train.tsv"
-    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    file.write_text("".join(rows), encoding="utf-8")
     return str(file)
 
 
@@ -54,13 +57,9 @@ class Model:
 
     def __init__(self, settings: TextConfig, device: torch.device) -> None:
         self.experiment = TextExperiment(settings, load_text(settings.data), device)
+        made, noise = self.experiment, torch.Generator(device).manual_seed(0)
         self.stepper = Stepper(
-            self.experiment.model,
-            self.experiment.loss,
-            self.experiment.groups(),
-            torch.Generator(device).manual_seed(0),
-            settings.train.clip,
-            device,
+            made.model, made.loss, made.groups(), noise, settings.train.clip, device
         )
         self.stepper.set_rate(settings.train.learning_rate)
         self.batch_size = settings.train.batch_size

@@ -15,7 +15,6 @@ from dataclasses import replace
 import torch
 
 from benchmarks.measure import Row, seconds_of
-from treelax.apps.data.listops import EncodedListOps
 from treelax.apps.tasks.listops.config import preset
 from treelax.apps.training.steps import Stepper
 from treelax.lab.listops.experiment import ListOpsExperiment
@@ -59,20 +58,12 @@ def tree_operation(
     experiment: ListOpsExperiment, length: int, indices: torch.Tensor, generator: torch.Generator
 ) -> Callable[[], object]:
     """Forward and backward of the tree operation on the scores the step would have."""
-    data = experiment.train
-    batch = EncodedListOps(
-        data.tokens[indices, :length],
-        data.lengths[indices],
-        data.heads[indices, :length],
-        data.tags[indices, :length],
-    )
+    tokens, lengths = experiment.train.tokens[indices, :length], experiment.train.lengths[indices]
     parser = experiment.model.parser
     assert parser is not None
     with torch.no_grad():
-        scores = parser.scores(batch.tokens, batch.lengths)
-        scores += perturbation("gumbel", scores, batch.lengths, generator=generator)
+        scores = parser.scores(tokens, lengths)
+        scores += perturbation("gumbel", scores, lengths, generator=generator)
     scores.requires_grad_()
     upstream = torch.randn(scores.shape, generator=generator)
-    return lambda: torch.autograd.grad(
-        soft_tree(scores, batch.lengths, validate=False), scores, upstream
-    )
+    return lambda: torch.autograd.grad(soft_tree(scores, lengths, validate=False), scores, upstream)

@@ -61,9 +61,6 @@ def written(folder: Path, text: str | bytes, name: str = "file.conllu") -> Path:
     return path
 
 
-# ------------------------------------------------------------------ reading
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -111,9 +108,6 @@ def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, messa
     with pytest.raises(DataError, match=message) as caught:
         list(read_conllu(path))
     assert f"file.conllu, line {before + line}: " in str(caught.value)
-
-
-# ------------------------------------------------------------------ writing
 
 
 cell = st.text(st.characters(exclude_characters="\t\n\r", codec="utf-8"), min_size=1, max_size=5)
@@ -215,9 +209,6 @@ def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> 
     assert "file.conllu, sentence 2: " in str(caught.value)
     assert path.read_text() == "the older file"
     assert os.listdir(tmp_path) == [path.name]
-
-
-# ------------------------------------------------------------------ sentences and tensors
 
 
 def test_heads_tensor() -> None:

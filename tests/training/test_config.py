@@ -64,9 +64,6 @@ class Experiment:
 DEFAULT = Experiment()
 
 
-# ------------------------------------------------------------------ overriding
-
-
 @pytest.mark.parametrize(
     ("setting", "key", "value"),
     [
@@ -123,9 +120,6 @@ def test_settings_are_applied_together_and_the_last_one_wins() -> None:
     assert (changed.train.warm_up, changed.train.epochs) == (20, 30)
     with pytest.raises(InputError, match=r"^train.warm_up: received 20; expected at most epochs$"):
         override(DEFAULT, ["train.warm_up=20"])
-
-
-# ------------------------------------------------------------------ TOML
 
 
 text = st.text(st.characters(codec="utf-8")) | st.just("none")

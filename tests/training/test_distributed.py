@@ -145,9 +145,6 @@ def test_a_process_that_dies_does_not_let_the_other_wait(both: Both) -> None:
     )
 
 
-# ------------------------------------------------------------------ shares
-
-
 @given(st.integers(1, 9), st.integers(0, 40))
 def test_shares_are_the_batch_in_its_order(size: int, more: int) -> None:
     count = size + more
@@ -199,9 +196,6 @@ def test_losses_and_gradients_of_shares_add_up(labels: list[int]) -> None:
             assert torch.allclose(sum(received), expected, rtol=1e-4, atol=1e-5)
 
 
-# ------------------------------------------------------------------ random numbers
-
-
 @pytest.mark.parametrize("what", ["gumbel", "normal", "dropout", "half", "bool"])
 def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
     values = torch.randn(7, 4, 6, generator=torch.Generator().manual_seed(0))
@@ -232,9 +226,6 @@ def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
     assert not torch.equal(*twice.chunk(2, 1))
 
 
-# ------------------------------------------------------------------ who is who
-
-
 def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert current() == launched() == World()
     monkeypatch.setenv("WORLD_SIZE", "4")  # as some clusters set it for every program
@@ -246,9 +237,6 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
         InputError, match="RANK is 'two' in the environment; expected a whole number"
     ):
         launched()
-
-
-# ------------------------------------------------------------------ dev figures
 
 
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,9 +87,6 @@ def test_the_running_mean_is_evaluated_and_kept(tmp_path: Path) -> None:
     assert same(weights(training), steps[-1])  # training goes on with the weights themselves
 
 
-# ------------------------------------------------------------------ resuming
-
-
 def listops(folder: Path, preset: str, seed: int = 0) -> Training:
     config = tiny(preset, train__patience=1, train__updates=3, seed=seed)
     new = not folder.exists()
@@ -194,9 +191,6 @@ def test_a_checkpoint_that_does_not_fit(tmp_path: Path) -> None:
     save_checkpoint(file, wrong, kind=saved.kind, state=saved.state)
     with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\(The size of"):
         Training(run, Line(settings))
-
-
-# ------------------------------------------------------------------ learning rates
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,6 @@ def test_folders_without_a_run_that_can_be_opened(tmp_path: Path) -> None:
             Run.open(tmp_path / name)
 
 
-# ------------------------------------------------------------------ one process at a time
-
 HOLD = """
 import sys
 from treelax.apps.training.run import Run

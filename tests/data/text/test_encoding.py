@@ -33,9 +33,6 @@ def read_as(records, source="file.tsv", dropped=()):
     return Records(source, read)
 
 
-# ------------------------------------------------------------------ the flat tensors
-
-
 def test_pairs():
     data = encode_records(PAIRS, Vocabulary())
     assert data.ids.tolist() == [1, 2, 3, 1, 2, 4, 1, 5, 3]
@@ -84,9 +81,6 @@ def test_another_table_gives_the_same_as_encoding_with_it():
     assert changed.table is vectors
 
 
-# ------------------------------------------------------------------ batches
-
-
 def test_padded_batches():
     data = encode_records(PAIRS, Vocabulary())
     for which, length, expected in (
@@ -108,9 +102,6 @@ def test_gathering_asks_nothing_of_the_device():
     assert pairs.targets(indices, 7).shape == (3,)
     assert tagged.targets(indices, 7).shape == (3, 7)
     assert pairs.lengths.shape == (2, 2)
-
-
-# ------------------------------------------------------------------ errors
 
 
 def test_records_that_do_not_fit():
@@ -140,9 +131,6 @@ def test_labels_of_the_training_data():
     for names, place in ((["ADV", "DET", "NOUN"], 4), (["ADV", "NOUN", "VERB"], 1)):
         with pytest.raises(DataError, match=rf"file.tsv, line {place}: received the label"):
             tagged.with_labels(names)
-
-
-# ------------------------------------------------------------------ words and their numbers
 
 
 @pytest.mark.parametrize("lower", [False, True])

@@ -51,9 +51,6 @@ def as_text(path: Path, *lines: str) -> Path:
     return path
 
 
-# ------------------------------------------------------------------ pairs
-
-
 def test_official_json_lines() -> None:
     records = read_snli(SAMPLE)
     found = list(records)
@@ -164,8 +161,6 @@ def test_splits_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="split is None"):
         read_snli(tmp_path)
 
-
-# ------------------------------------------------------------------ sentiment
 
 TREES = [
     "(0 (1 (2 A) (1 mess)) (2 .))",

@@ -28,9 +28,6 @@ def written(folder: Path, text: str | bytes, name: str = "a.tsv") -> Path:
     return folder / name
 
 
-# ------------------------------------------------------------------ formats
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, gzip.compress(FORMATS[name].encode()), f"a.{name}.gz")
@@ -74,9 +71,6 @@ def test_lines_without_a_label_or_a_sentence(tmp_path: Path) -> None:
     records = read_table(written(tmp_path, "\n".join([*rows, " ", ""]), "a.jsonl"))
     assert [r.line for r in records] == [1]
     assert records.report.dropped == {"no label": [2, 3, 5], "empty sentence": [4, 6]}
-
-
-# ------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize(
@@ -133,9 +127,6 @@ def test_what_is_asked_is_checked(tmp_path: Path) -> None:
         list(read_table(written(tmp_path, "", "a.csv")))
 
 
-# ------------------------------------------------------------------ quotes
-
-
 def test_quotes_in_tsv_are_literal_unless_asked(tmp_path: Path) -> None:
     path = written(tmp_path, 'sentence\tlabel\n"a ""b"""\tx\n')
     assert [r.texts[0] for r in read_table(path)] == ['"a ""b"""']
@@ -150,9 +141,6 @@ def test_cells_over_several_lines_and_long_ones(tmp_path: Path) -> None:
     assert [(r.texts[0][:10], r.line) for r in records] == [("one\n\ntwo", 2), ("x" * 10, 5)]
 
 
-# ------------------------------------------------------------------ writing
-
-
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     good, bad = Record(("a", "b"), None, 1), Record(("a", "b\n"), "x", 2)
     with pytest.raises(DataError, match=r"a.tsv, record 2: received .*; expected text without ta"):
@@ -160,9 +148,6 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     write_table(tmp_path / "a.tsv", [good], ("premise", "hypothesis"))
     assert (tmp_path / "a.tsv").read_text() == "label\tpremise\thypothesis\n-\ta\tb\n"
-
-
-# ------------------------------------------------------------------ lines of text
 
 
 def test_lines_with_their_numbers(tmp_path: Path) -> None:

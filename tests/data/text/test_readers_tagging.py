@@ -143,9 +143,6 @@ def test_a_ragged_sentence_goes_as_a_whole(tmp_path: Path) -> None:
     assert records.report.dropped == {"wrong number of columns": [4]}
 
 
-# ------------------------------------------------------------------ tags perhaps
-
-
 @pytest.mark.parametrize(
     ("text", "tags"),
     [

@@ -87,8 +87,6 @@ def test_statistics_of_records_that_pass() -> None:
     }
 
 
-# ------------------------------------------------------------------ words
-
 LIBRARY = TreebankWordTokenizer()
 WHITE = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
 

@@ -58,9 +58,6 @@ def loaded(folder: Path, text: str | bytes, words: list[str]) -> dict[str, list[
     return rows_of(load_vectors(written(folder, text), words, normalise=False))
 
 
-# ------------------------------------------------------------------ rows
-
-
 def test_spellings(tmp_path):
     """A word's own spelling comes before its lower case, that before the mark it stands for."""
     path = written(tmp_path, "The 1\nthe 2\n( 3\n\" 4\n'' 5\n1/2 6\nand/or 7\n")
@@ -99,9 +96,6 @@ def test_arguments_are_checked(call, message):
         call()
 
 
-# ------------------------------------------------------------------ several files
-
-
 def test_vectors_of_several_files_stand_side_by_side(tmp_path):
     one = written(tmp_path, "dog 1 2 3\nThe 4 5 6\n", "one.txt")
     two = written(tmp_path, "cat 7 8\nthe 9 10\nhound 7 8\n", "two.txt")
@@ -121,9 +115,6 @@ def test_vectors_of_several_files_stand_side_by_side(tmp_path):
     torch.testing.assert_close(lengths[FIRST_UNKNOWN:], torch.ones(len(lengths) - FIRST_UNKNOWN))
     alone = load_joined([one], ["dog"], seed=3)
     assert torch.equal(alone.matrix, load_vectors(one, ["dog"], seed=3).matrix)
-
-
-# ------------------------------------------------------------------ text
 
 
 @pytest.mark.parametrize(("head", "end"), [("", "\n"), ("5 2\n", " \n"), ("\ufeff5 2\n", "\r\n")])
@@ -184,9 +175,6 @@ def test_files_that_are_something_else(tmp_path, name, content, message):
         load_vectors(written(tmp_path, content, name), ["the", "dog"])
     assert str(caught.value).startswith(str(tmp_path / name))
     assert "pickle" not in str(caught.value)
-
-
-# ------------------------------------------------------------------ archives
 
 
 @pytest.mark.parametrize("words", ["the\ndog\ncafé", ["the", "dog", "café"]], ids=["one", "array"])
