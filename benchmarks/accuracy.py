@@ -42,7 +42,9 @@ def answer(
     return tree.detach().double().cpu(), grad.double().cpu()
 
 
-def measure(device: str = "cpu", sentences: int = 4, largest: int = 80) -> Iterator[Row]:
+def measure(
+    device: str = "cpu", sentences: int = 4, largest: int = 80, starts: int = 9
+) -> Iterator[Row]:
     """One row per figure; the slow reference runs once for all backends."""
     cases = [(n, scale, sentences) for n in (20, 40, 80) if n <= largest for scale in (1, 10)]
     for n, scale, count in [*cases, (largest, 100, 64)]:
@@ -61,10 +63,10 @@ def measure(device: str = "cpu", sentences: int = 4, largest: int = 80) -> Itera
                     row["gradient_error"] = float(error)
                 row["sum_error"] = float((tree.sum(-2)[:, 1:] - 1).abs().max())
                 yield row | {"against": "1" if exact is None else "reference, float64"}
-    yield {"backend": "import", "import_seconds": import_seconds()}
+    yield {"backend": "import", "import_seconds": import_seconds(starts)}
 
 
-def import_seconds(repetitions: int = 9) -> float:
+def import_seconds(starts: int) -> float:
     """Median time of ``from treelax import *`` after ``import torch``, each in a fresh process."""
     code = (
         "import time, torch; start = time.perf_counter(); from treelax import *; "
@@ -73,5 +75,5 @@ def import_seconds(repetitions: int = 9) -> float:
     command = [sys.executable, "-c", code]
     return statistics.median(
         float(subprocess.run(command, capture_output=True, check=True).stdout)
-        for _ in range(repetitions)
+        for _ in range(starts)
     )

@@ -141,7 +141,7 @@ def test_every_other_measurement_has_its_options(name, capsys):
 @pytest.mark.parametrize(
     ("arguments", "rows"),
     [
-        (["accuracy", "--sentences=1", "--largest=20"], 13),
+        (["accuracy", "--sentences=1", "--largest=20", "--starts=1"], 13),
         (["parsing-speed", "DATA", "--batch-size", "1", "8", "--rounds=2", "--starts=1"], 2),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

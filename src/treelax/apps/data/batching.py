@@ -27,10 +27,7 @@ def draw_batches(
 
     Args:
         lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.
-        batch_size: examples in a batch.
-        generator: on the CPU.
         batches: how many; by default the full batches of one pass. More start a new pass.
-        pool: batches that are sorted together.
 
     Returns:
         ``(batches, batch_size)`` indices, int64, on the CPU. With fewer examples than a batch, some

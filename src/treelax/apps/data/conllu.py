@@ -30,14 +30,15 @@ TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 class Sentence:
     """A sentence and, where it is annotated, its dependency tree.
 
+    Columns that are not annotated are None.
+
     Attributes:
-        words: the n word forms.
-        heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root; None if not annotated.
-        tags: the n universal part-of-speech tags; None if there are none.
-        labels: the n dependency labels; None if there are none.
+        heads: ``heads[m - 1]`` is that of word ``m``, 0 the root.
+        tags: universal parts of speech.
+        labels: of the dependencies.
         metadata: the comments, ``# key = value``; the value is empty for ``# key`` alone.
-        xpos: the n part-of-speech tags of the language or treebank; None if there are none.
-        lines: of the file it was read from; none if it was not read.
+        xpos: parts of speech of the language or treebank.
+        lines: of the file it was read from.
         line: the number of the first of them, counted from 1.
 
     Example:
@@ -112,12 +113,9 @@ def read_conllu(
     Args:
         path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
             as the only ``.conllu``.
-        require_heads: raise on sentences without heads; else their ``heads`` are None.
+        require_heads: raise on sentences without heads; else their ``heads`` are None. Heads need not
+            form a tree: see `treelax.trees.is_tree` and `treelax.trees.is_projective`.
         partial: a head may be ``_``, not known, which becomes -1.
-
-    Returns:
-        An iterator over the sentences, which reads lazily. Heads need not form a tree: see
-        `treelax.trees.is_tree` and `treelax.trees.is_projective`.
 
     Raises:
         DataError: the file cannot be read, or a line is not CoNLL-U. The message names file and line.

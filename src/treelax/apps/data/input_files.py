@@ -66,17 +66,12 @@ def one_file(
     path: PathLike, *, preferred: Collection[str] = (), expected: str = "a file"
 ) -> Source:
     """The file that a path names, or the only one in a zip archive, or the only preferred one."""
-    file = Path(path)
-    if not file.is_file():
-        raise _no_file(file, expected)
-    if file.suffix.lower() != ".zip":
-        return Source(file)
-    members = [Source(file, name) for name in _members(file)]
-    fitting = [member for member in members if member.suffix in preferred] or members
+    sources = _sources(Path(path), expected)
+    fitting = [source for source in sources if source.suffix in preferred] or sources
     if len(fitting) != 1:
-        names = listed(str(member.member) for member in fitting)
+        names = listed(str(source.member) for source in fitting)
         raise DataError(
-            f"{file}: holds {len(fitting)} files that fit ({names}); expected one: unpack it and give "
+            f"{path}: holds {len(fitting)} files that fit ({names}); expected one: unpack it and give "
             "the file itself"
         )
     return fitting[0]
@@ -87,17 +82,15 @@ def find_split(
 ) -> Source:
     """The file of a split in the folder or zip archive of a data set; a file stands for itself."""
     file = Path(path)
-    if not file.is_file() and not file.is_dir():
-        raise _no_file(file, f"{archive}, its folder or a file from it")
-    if file.is_file() and file.suffix.lower() != ".zip":
-        return Source(file)
-    if split is None:
-        raise InputError(f"split is None for {file}; expected the name of a split")
-    if file.is_file():
-        sources = [Source(file, name) for name in _members(file)]
-    else:
+    if file.is_dir():
         files = sorted(p for p in [*file.glob("*"), *file.glob("*/*")] if p.is_file())
         sources = [Source(p) for p in files if not p.name.startswith(".")]
+    else:
+        sources = _sources(file, f"{archive}, its folder or a file from it")
+        if sources == [Source(file)]:
+            return sources[0]
+    if split is None:
+        raise InputError(f"split is None for {file}; expected the name of a split")
     for pattern in patterns:
         whole = re.compile(rf"(?:{pattern})(?:\.gz|\.xz|\.bz2)?", re.IGNORECASE)
         fitting = [s for s in sources if whole.fullmatch(s.base)]
@@ -114,10 +107,22 @@ def find_split(
     )
 
 
-def _no_file(file: Path, expected: str) -> DataError:
-    # a pipe can be read only once, and most files are read more often
-    what = "is a folder" if file.is_dir() else "is not a regular file"
-    return DataError(f"{file}: {what if file.exists() else 'does not exist'}; expected {expected}")
+def _sources(file: Path, expected: str) -> list[Source]:
+    """A file, or the files in a zip archive, without what macOS adds to it."""
+    if not file.is_file():
+        # a pipe can be read only once, and most files are read more often
+        what = "is a folder" if file.is_dir() else "is not a regular file"
+        what = what if file.exists() else "does not exist"
+        raise DataError(f"{file}: {what}; expected {expected}")
+    if file.suffix.lower() != ".zip":
+        return [Source(file)]
+    try:
+        with zipfile.ZipFile(file) as opened:
+            names = [info.filename for info in opened.infolist() if not info.is_dir()]
+    except (*DAMAGE, *REFUSED) as error:
+        raise DataError(f"{file}: cannot be read as a zip archive: {error}") from error
+    hidden = re.compile(r"(?:^|/)(?:__MACOSX/|\.[^/]*$)")
+    return [Source(file, name) for name in names if not hidden.search(name)]
 
 
 def listed(names: Iterable[str]) -> str:
@@ -130,13 +135,3 @@ def listed(names: Iterable[str]) -> str:
 def _shown(name: str) -> str:
     """A name without control characters, which would act on a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-
-
-def _members(archive: Path) -> list[str]:
-    """The files in an archive, without what macOS adds to it."""
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            names = [info.filename for info in opened.infolist() if not info.is_dir()]
-    except (*DAMAGE, *REFUSED) as error:
-        raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
-    return [n for n in names if not re.search(r"(?:^|/)(?:__MACOSX/|\.[^/]*$)", n)]
