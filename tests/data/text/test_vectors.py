@@ -142,38 +142,35 @@ def test_odd_lines(tmp_path, text, words, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("the 1 2\na 1 2\ndog 3\n", 3, "received 1 number after a word; expected 2"),
-        ("the 1 2\ndog 3 x4\n", 2, "'x4'; expected 2 numbers after the word 'dog'"),
-        ("2 3\nthe 1 2\n", 2, "received 2 numbers after a word; expected 3"),
-        ("the\n", 1, "received no number; expected a word and numbers"),
-    ],
-)
-def test_errors_name_the_line(tmp_path, text, line, message):
-    with pytest.raises(DataError, match=message) as caught:
-        load_vectors(written(tmp_path, text), ["the", "dog"])
-    assert f"vectors.txt, line {line}: " in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("v.txt", b"\n", "is empty"),
-        ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
-        ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' is not finite in single"),
-        ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
-        ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
-        ("V.BIN.gz", b"", "is in word2vec's binary format; expected text"),
-        ("v.npz", b"the 0.5 1\n", "cannot be read as .npz"),
-        ("v.npz", one_array(), "cannot be read as .npz"),
+        (
+            "v.txt",
+            b"the 1 2\na 1 2\ndog 3\n",
+            ", line 3: received 1 number after a word; expected 2",
+        ),
+        (
+            "v.txt",
+            b"the 1 2\ndog 3 x4\n",
+            ", line 2: .*'x4'; expected 2 numbers after the word 'dog'",
+        ),
+        ("v.txt", b"2 3\nthe 1 2\n", ", line 2: received 2 numbers after a word; expected 3"),
+        ("v.txt", b"the\n", ", line 1: received no number; expected a word and numbers"),
+        ("v.txt", b"\n", ": is empty"),
+        ("v.txt", b"bird 1 2\n", ": has none of the 2 words, such as 'the'"),
+        ("v.txt", b"the 1 2\ndog 3 1e39\n", ": the vector of 'dog' is not finite in single"),
+        ("v.txt.gz", GLOVE.encode(), ", after line 0: cannot be read"),
+        ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r", after line \d: cannot be read"),
+        ("V.BIN.gz", b"", ": is in word2vec's binary format; expected text"),
+        ("v.npz", b"the 0.5 1\n", ": cannot be read as .npz"),
+        ("v.npz", one_array(), ": cannot be read as .npz"),
     ],
 )
-def test_files_that_are_something_else(tmp_path, name, content, message):
-    with pytest.raises(DataError, match=message) as caught:
-        load_vectors(written(tmp_path, content, name), ["the", "dog"])
-    assert str(caught.value).startswith(str(tmp_path / name))
+def test_files_that_cannot_be_used(tmp_path, name, content, message):
+    path = written(tmp_path, content, name)
+    with pytest.raises(DataError, match=f"^{path}{message}") as caught:
+        load_vectors(path, ["the", "dog"])
+    assert "\n" not in str(caught.value)
     assert "pickle" not in str(caught.value)
 
 
