@@ -239,7 +239,7 @@ class Run:
                 sizes=plan.sizes,
                 rows=records.read(self.path),
                 memory_operations=(*BACKWARD, *BEST),
-                own=self.first.name,
+                contender=self.first.name,
                 long_sizes=sorted(long_sizes),
                 bars=report.BARS[self.device],
                 bar_batch=registry.PLANS[self.device].batch,

@@ -41,9 +41,9 @@ def example(folder: Path) -> None:
     treelax.load(folder / "run").save_pretrained(folder / "verdicts")
 
     model = treelax.load(folder / "verdicts")
-    for said in model.predict(["The cast is funny.", "A dull film from start to end."]):
-        print(f"{said.label} ({said.probability:.2f}): {' '.join(said.words[0])}")
-        print(f"  heads: {said.heads[0]}")
+    for result in model.predict(["The cast is funny.", "A dull film from start to end."]):
+        print(f"{result.label} ({result.probability:.2f}): {' '.join(result.words[0])}")
+        print(f"  heads: {result.heads[0]}")
 
 
 if __name__ == "__main__":

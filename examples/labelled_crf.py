@@ -33,7 +33,7 @@ def sentences(count: int, seed: int) -> tuple[list[list[str]], Tensor, Tensor]:
     rng = random.Random(seed)
     drawn = [rng.choice(PATTERNS) for _ in range(count)]
     words = [[rng.choice(WORDS[tag]) for tag in tags.split()] for tags, _, _ in drawn]
-    labels = [[LABELS.index(label) for label in own] for _, _, own in drawn]
+    labels = [[LABELS.index(label) for label in names] for _, _, names in drawn]
     return words, torch.tensor([heads for _, heads, _ in drawn]), torch.tensor(labels)
 
 

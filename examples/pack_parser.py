@@ -21,8 +21,8 @@ def pack(run: str, out: str, vectors: list[str], about: dict[str, str]) -> None:
     parser.save(out, about)
     packed, scores = treelax.load(out), {}
     for split in ("dev", "test"):
-        found = packed.evaluate(list(parser.own_examples(split))).record()
-        scores[split] = {key: found[key] for key in ("sentences", "words", "uas", "las")}
+        figures = packed.evaluate(list(parser.own_examples(split))).record()
+        scores[split] = {key: figures[key] for key in ("sentences", "words", "uas", "las")}
         print(split, scores[split])
     parser.save(out, {**about, "treelax": treelax.__version__, "scores": scores})
 
@@ -36,4 +36,4 @@ if __name__ == "__main__":
     options.add_argument("--vectors", nargs="*", default=[], help="of the run, as .npz")
     options.add_argument("--about", action="append", default=[], metavar="KEY=TEXT")
     given = options.parse_args()
-    pack(given.run, given.out, given.vectors, dict(each.split("=", 1) for each in given.about))
+    pack(given.run, given.out, given.vectors, dict(fact.split("=", 1) for fact in given.about))

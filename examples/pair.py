@@ -43,14 +43,14 @@ def example(folder: Path) -> None:
     treelax.load(folder / "run").save_pretrained(folder / "claims")
 
     model = treelax.load(folder / "claims")
-    asked = [
+    pairs = [
         ("Cleo is by the sea.", "Somebody is by the sea."),
         ("Dan is at home.", "No one is at home."),
     ]
-    for said in model.predict(asked):
-        known, claim = (" ".join(words) for words in said.words)
-        print(f"{said.label} ({said.probability:.2f}): {known} – {claim}")
-        print(f"  heads: {said.heads[0]} and {said.heads[1]}")
+    for result in model.predict(pairs):
+        known, claim = (" ".join(words) for words in result.words)
+        print(f"{result.label} ({result.probability:.2f}): {known} – {claim}")
+        print(f"  heads: {result.heads[0]} and {result.heads[1]}")
 
 
 if __name__ == "__main__":

@@ -185,30 +185,30 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    asked = arguments(given)
-    if asked.processes < 1:
-        raise InputError(f"--processes is {asked.processes}; expected at least 1")
+    options = arguments(given)
+    if options.processes < 1:
+        raise InputError(f"--processes is {options.processes}; expected at least 1")
     config = DataConfig(
-        format=asked.format,
-        path=asked.path,
-        train=asked.train,
-        dev=asked.dev,
-        test=asked.test,
-        text=tuple(asked.text or ["text"]),
-        label=asked.label,
+        format=options.format,
+        path=options.path,
+        train=options.train,
+        dev=options.dev,
+        test=options.test,
+        text=tuple(options.text or ["text"]),
+        label=options.label,
         classes="five",  # neutral sentences have trees too
-        tokens=asked.tokens,
+        tokens=options.tokens,
     )
-    check_files(config, asked.out, asked.force)
-    pipeline, make_doc = load_pipeline(asked.pipeline)
+    check_files(config, options.out, options.force)
+    pipeline, make_doc = load_pipeline(options.pipeline)
     with progress("reading texts", unit="record", transient=True) as bar:
         splits = encoded_splits(config, lambda split, done, total: bar.update(done, split))
-    options = {name: getattr(asked, name) for name in ("processes", "crossing", "single_root")}
-    for name, counts in write_trees(splits, asked.out, pipeline, make_doc, **options).items():
+    options = {name: getattr(options, name) for name in ("processes", "crossing", "single_root")}
+    for name, counts in write_trees(splits, options.out, pipeline, make_doc, **options).items():
         console.print(
-            f"{tree_file(asked.out, name)}: {counted(counts.texts, 'tree')}, {counts.crossing:,} "
-            f"{'with crossing arcs' if asked.crossing else 'made projective'}, "
-            f"{counts.several_roots:,} with several roots{' joined' * asked.single_root}"
+            f"{tree_file(options.out, name)}: {counted(counts.texts, 'tree')}, {counts.crossing:,} "
+            f"{'with crossing arcs' if options.crossing else 'made projective'}, "
+            f"{counts.several_roots:,} with several roots{' joined' * options.single_root}"
         )
     return 0
 

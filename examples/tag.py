@@ -40,10 +40,12 @@ def example(folder: Path) -> None:
     treelax.load(folder / "run").save_pretrained(folder / "tagger")
 
     model = treelax.load(folder / "tagger")
-    [said] = model.predict(["the old saw saw a watch"])
-    print(" ".join(f"{word}/{tag}" for word, tag in zip(said.words[0], said.label, strict=True)))
+    [result] = model.predict(["the old saw saw a watch"])
+    print(
+        " ".join(f"{word}/{tag}" for word, tag in zip(result.words[0], result.label, strict=True))
+    )
 
-    tree = Sentence(said.words[0], said.heads[0], said.label)
+    tree = Sentence(result.words[0], result.heads[0], result.label)
     write_conllu(folder / "trees.conllu", [tree])
     print((folder / "trees.conllu").read_text(), end="")
 

@@ -25,7 +25,7 @@ from docs.tools.links import (
     Link,
     broken_site_links,
     markdown_links,
-    told_apart,
+    marked_lines,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ def moved(page: Path, link: Link) -> str:
 def rewritten(page: Path, text: str) -> str:
     """The page with its links moved; code is left alone."""
     lines = []
-    for number, line, is_prose in told_apart(text):
+    for number, line, is_prose in marked_lines(text):
         if is_prose:
             line = _moved_in_line(page, line, number)
             line = IMAGE.sub(lambda match: _light_and_dark(page, match), line)
@@ -84,10 +84,10 @@ def rewritten(page: Path, text: str) -> str:
 
 def _light_and_dark(page: Path, image: re.Match[str]) -> str:
     """Both versions of a picture that has one for dark pages; the theme shows the one that fits."""
-    told, stem = image.groups()
+    text, stem = image.groups()
     if not (ROOT / page.parent / f"{stem}-dark.png").is_file():
         return image[0]
-    return f"![{told}]({stem}.png#only-light) ![{told}]({stem}-dark.png#only-dark)"
+    return f"![{text}]({stem}.png#only-light) ![{text}]({stem}-dark.png#only-dark)"
 
 
 def repository_link() -> str:
@@ -124,18 +124,18 @@ def gathered() -> list[Path]:
     """The pages of ``docs/``, and all files that they lead to, relative to the repository."""
     docs = ROOT / "docs"
     waiting = [path.relative_to(ROOT) for path in sorted(docs.rglob("*.md"))]
-    found = {path.relative_to(ROOT): None for glob in ASSETS for path in sorted(docs.rglob(glob))}
+    files = {path.relative_to(ROOT): None for glob in ASSETS for path in sorted(docs.rglob(glob))}
     while waiting:
         path = waiting.pop()
         # the start page stands in for the README
-        if path in found or path == Path("README.md"):
+        if path in files or path == Path("README.md"):
             continue
-        found[path] = None
+        files[path] = None
         if path.suffix == ".md":
             for link in markdown_links((ROOT / path).read_text(encoding="utf-8")):
                 if not link.is_external and link.path:
                     waiting.append(Path(os.path.normpath(path.parent / link.path)))
-    return list(found)
+    return list(files)
 
 
 def stage() -> None:
@@ -156,11 +156,11 @@ def run_zensical() -> list[str]:
     """Make the site of what is staged; what was wrong, a line each."""
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if done.returncode:
-        return [said, "the site was not built"]
+        return [output, "the site was not built"]
     # griffe, which reads the docstrings, only warns
-    return [line for line in said.splitlines() if line.startswith("griffe:")]
+    return [line for line in output.splitlines() if line.startswith("griffe:")]
 
 
 def main() -> int:

@@ -83,34 +83,35 @@ def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
         lines = [line[2:].rstrip() for line in examples[1].splitlines()]  # without the indent
         yield "\n".join(["```sh", *lines, "```", ""])
     if inner:
-        for name, each in inner.items():
-            yield from _sections(each, (*path, name))
+        for name, child in inner.items():
+            yield from _sections(child, (*path, name))
     else:
         yield _table(command)
 
 
 def _usage(command: Any, path: tuple[str, ...]) -> str:
     words = list(path)
-    for each in command.params:
-        if each.param_type_name == "argument":
-            name = each.metavar or each.name.upper()
-            if each.nargs == -1 and "..." not in name:
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            name = parameter.metavar or parameter.name.upper()
+            if parameter.nargs == -1 and "..." not in name:
                 name += "..."
-            words.append(name if each.required or name.startswith("[") else f"[{name}]")
+            words.append(name if parameter.required or name.startswith("[") else f"[{name}]")
     return " ".join([*words, "[OPTIONS]"])
 
 
 def _table(command: Any) -> str:
     hints = get_type_hints(command.callback)
-    rows = []
-    for each in command.params:
-        if each.param_type_name == "argument":
-            name = each.metavar or each.name.upper()
+    rows = ["| argument or option | what it is | default |", "|---|---|---|"]
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            name = parameter.metavar or parameter.name.upper()
         else:
-            name = f"{', '.join(each.opts)} {value_name(each, hints.get(each.name))}".rstrip()
-        rows.append(f"| `{_cell(name)}` | {_cell(_prose(each.help or ''))} | {_default(each)} |")
-    head = ["| argument or option | what it is | default |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
+            value = value_name(parameter, hints.get(parameter.name))
+            name = f"{', '.join(parameter.opts)} {value}".rstrip()
+        cells = (f"`{_cell(name)}`", _cell(_prose(parameter.help or "")), _default(parameter))
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*rows, ""])
 
 
 def _default(parameter: Any) -> str:

@@ -42,7 +42,7 @@ def _note(match: re.Match[str]) -> str:
 
 def _table(match: re.Match[str]) -> str:
     """A table of reStructuredText, without or with a heading, as one of Markdown."""
-    starts = [found.start() for found in re.finditer(r"=+", match[1])]
+    starts = [mark.start() for mark in re.finditer(r"=+", match[1])]
 
     def cells(lines: str) -> list[list[str]]:
         ends = [*starts[1:], None]

@@ -70,7 +70,7 @@ class Link:
         return unquote(self.target.partition("#")[2])
 
 
-def told_apart(text: str) -> Iterator[tuple[int, str, bool]]:
+def marked_lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines of a page with their numbers, and whether they are outside blocks of code."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -84,7 +84,7 @@ def told_apart(text: str) -> Iterator[tuple[int, str, bool]]:
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a page outside blocks of code, with their numbers."""
-    return ((number, line) for number, line, is_prose in told_apart(text) if is_prose)
+    return ((number, line) for number, line, is_prose in marked_lines(text) if is_prose)
 
 
 def markdown_links(text: str) -> list[Link]:
@@ -105,12 +105,12 @@ def slug(heading: str) -> str:
 
 def anchors(text: str) -> set[str]:
     """All anchors of a page; of headings with the same words only the first has one."""
-    found = set()
+    names = set()
     for _, line in prose(text):
-        found |= set(EXPLICIT.findall(line))
+        names |= set(EXPLICIT.findall(line))
         if heading := HEADING.match(line):
-            found.add(slug(heading[1]))
-    return found
+            names.add(slug(heading[1]))
+    return names
 
 
 def broken_markdown_links(page: Path, root: Path) -> list[str]:

@@ -36,10 +36,10 @@ def stop_after(training: Training, updates: int) -> None:
 def test_progress_is_told_after_every_update(tmp_path: Path) -> None:
     run, settings = line_run(tmp_path / "run", epochs=2)
     training = Training(run, Line(settings))
-    told = list(training.steps())
-    assert [(p.epoch, p.update) for p in told] == [(e, u) for e in (1, 2) for u in (1, 2, 3)]
-    assert [p.metrics is not None for p in told] == [False, False, True] * 2
-    assert [p.metrics for p in told if p.metrics] == read_metrics(run.path)
+    steps = list(training.steps())
+    assert [(p.epoch, p.update) for p in steps] == [(e, u) for e in (1, 2) for u in (1, 2, 3)]
+    assert [p.metrics is not None for p in steps] == [False, False, True] * 2
+    assert [p.metrics for p in steps if p.metrics] == read_metrics(run.path)
     row = read_metrics(run.path)[-1]
     assert list(row) == ["epoch", "loss", "learning_rate", "seconds", "dev"]
     assert row["dev"] == {"score": 2.0}
@@ -52,17 +52,17 @@ def test_the_best_model_is_saved_and_the_plateau_rule_returns_to_it(tmp_path: Pa
     scores = {1: 5.0, 2: 7.0, 3: 7.0, 4: 6.5, 5: 6.9, 6: 6.0}
     run, settings = line_run(tmp_path / "run")
     training = Training(run, Line(settings, scores.__getitem__))
-    after = list(epochs(training))
+    reached = list(epochs(training))
     # after two epochs without a better score, half the rate and the weights of the best epoch
     assert [row["learning_rate"] for row in metrics(run.path)] == [0.1] * 4 + [0.05] * 2
-    assert same(after[3], after[2])
-    assert not same(after[4], after[2])  # it went on learning from there
+    assert same(reached[3], reached[2])
+    assert not same(reached[4], reached[2])  # it went on learning from there
     assert training.best_epoch == 3  # of equal ones the later
     saved = load_checkpoint(run.best_model, kind="line")
     assert saved.state == {"config": flatten(settings), "epoch": 3}
-    assert same(saved.tensors, after[2])
+    assert same(saved.tensors, reached[2])
     training.load_best()
-    assert same(weights(training), after[2])
+    assert same(weights(training), reached[2])
 
 
 def test_the_running_mean_is_evaluated_and_kept(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_the_running_mean_is_evaluated_and_kept(tmp_path: Path) -> None:
     experiment = Line(settings)
     seen: list[dict[str, Tensor]] = []
 
-    def look(epoch: int) -> float:
+    def score(epoch: int) -> float:
         seen.append({name: v.clone() for name, v in experiment.model.state_dict().items()})
         return float(epoch)
 
-    experiment.score = look
+    experiment.score = score
     training = Training(run, experiment)
     steps = [weights(training) for _ in training.steps()]
     for name in ("weight", "bias"):

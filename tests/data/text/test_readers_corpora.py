@@ -53,10 +53,10 @@ def as_text(path: Path, *lines: str) -> Path:
 
 def test_official_json_lines() -> None:
     records = read_snli(SAMPLE)
-    found = list(records)
-    assert found[0] == Record(CHURCH, "neutral", 1, tokens=True)
-    assert [r.label for r in found] == LABELS
-    assert [r.line for r in found] == [1, 3, 4, 5]
+    pairs = list(records)
+    assert pairs[0] == Record(CHURCH, "neutral", 1, tokens=True)
+    assert [r.label for r in pairs] == LABELS
+    assert [r.line for r in pairs] == [1, 3, 4, 5]
     assert records.report.lines() == ["1 line dropped: no gold label (2)"]
     assert records.source == str(SAMPLE)
 

@@ -185,7 +185,7 @@ def read_sst(
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
         first = next(lines, (0, ""))
-        found: set[str] = set()
+        labels: set[str] = set()
         if is_table := first[1].split("\t") == SST_TABLE:
             rows = fields_of(split_rows(lines), SST_TABLE, 2, report)
         else:
@@ -199,13 +199,13 @@ def read_sst(
                 expected = ", ".join(BINARY if is_table else FIVE)
                 received = f"received the label {short(label)}"
                 raise DataError(f"{source.name}, line {number}: {received}; expected {expected}")
-            found.add(label)
+            labels.add(label)
             if label == NEUTRAL and classes == "binary":
                 report.drop(NEUTRAL, number)
                 continue
             name = label if classes == "five" else BINARY[label]
             yield Record((single_spaces(words),), name, number, tokens=True)
-        if is_table and classes == "five" and found and found <= {*SST_CLASSES["binary"]}:
+        if is_table and classes == "five" and labels and labels <= {*SST_CLASSES["binary"]}:
             raise DataError(
                 f"{source.name}: received negative and positive only; expected five classes: write it "
                 "again with treelax data sst --classes five, or ask for binary"
@@ -241,11 +241,11 @@ class Corpus:
         checks: CheckOptions = {"unusable": unusable, "advice": advice}
         if path.is_file() and path.suffix.lower() != ".zip":
             return {path.name: self.read(path, None, **checks)}
-        found: dict[str, Records] = {}
+        splits: dict[str, Records] = {}
         for split in (*self.official, *self.optional):
             with suppress(NoSuchSplitError):
-                found[split] = self.read(path, split, **checks)
-        return found or {"train": self.read(path, "train", **checks)}  # which raises
+                splits[split] = self.read(path, split, **checks)
+        return splits or {"train": self.read(path, "train", **checks)}  # which raises
 
 
 def _sst(classes: Literal["binary", "five"], title: str, *sizes: int) -> Corpus:

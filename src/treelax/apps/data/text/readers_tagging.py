@@ -71,14 +71,14 @@ def read_tagging(
 
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
-        before: list[Line] = []  # the first row decides which of these lines are comments
+        start: list[Line] = []  # the first row decides which of these lines are comments
         for number, text in lines:
-            before.append((number, text))
+            start.append((number, text))
             if text.strip() and text[0] != "#":
                 file = _File(source, (number, text), word, tag, need_tags)
                 # to the end of the file
                 for is_blank, block in groupby(
-                    chain(before, lines), lambda line: not line[1].strip()
+                    chain(start, lines), lambda line: not line[1].strip()
                 ):
                     if not is_blank and (record := file.record(block, report)):
                         yield record
