@@ -1,12 +1,10 @@
-"""What the tests of layers share: weights away from their initial values, errors, gradients."""
+"""What the tests of layers share: weights away from their initial values, and errors."""
 
 from typing import Any
 
 import torch
 from tolerances import largest_error
 from torch import Tensor, nn
-from torch.autograd import gradcheck
-from torch.func import functional_call
 
 
 def drawn(layer: Any, seed: int = 5, std: float = 1.0) -> Any:
@@ -25,18 +23,6 @@ def some_vectors(*shape: int, seed: int = 7) -> Tensor:
 
 def error(got: Tensor, expected: Tensor) -> float:
     return largest_error(got.detach(), expected.detach())
-
-
-def check_gradients(layer: nn.Module, call: Any, *inputs: Tensor, fast: bool = False) -> bool:
-    """By finite differences, for inputs and every parameter; ``call`` makes the layer's arguments."""
-    names, values = zip(*layer.named_parameters(), strict=True)
-
-    def run(*given: Tensor) -> Tensor:
-        own = dict(zip(names, given[len(inputs) :], strict=True))
-        arguments, options = call(*given[: len(inputs)])
-        return functional_call(layer, own, arguments, options)
-
-    return gradcheck(run, (*(x.requires_grad_() for x in inputs), *values), fast_mode=fast)
 
 
 def loops(layers: nn.Module, vector: Tensor) -> Tensor:

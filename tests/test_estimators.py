@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 import torch
-from matrix import every_structure as every_one
 from matrix import seeded
 from torch import Tensor
 from toy_structure import Star
@@ -19,7 +19,6 @@ from treelax.estimators import Estimator
 WORDS = 4
 STRUCTURES = [
     tx.Projective(),
-    tx.Projective(single_root=True),
     tx.NonProjective(single_root=True),
     tx.Heads(),
     tx.Binary(),
@@ -48,9 +47,6 @@ def gradient(loss: Tensor, scores: Tensor) -> Tensor:
     return torch.autograd.grad(loss.sum(), scores)[0]
 
 
-# ── the judge ────────────────────────────────────────────────────────────────────────────────────
-
-
 @every_structure
 def test_exact_is_the_sum_over_all_structures(structure):
     scores, lengths = make(structure, 3), torch.tensor([WORDS, 2, 1])
@@ -67,9 +63,6 @@ def test_exact_is_the_sum_over_all_structures(structure):
     )
 
 
-# ── unbiased ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def z_values(gradients: Tensor, expected: Tensor) -> Tensor:
     """How many standard errors the mean of ``(draws, ...)`` is off."""
     error = gradients.std(0) / math.sqrt(len(gradients))
@@ -80,7 +73,7 @@ def z_values(gradients: Tensor, expected: Tensor) -> Tensor:
 
 
 @every_structure
-@pytest.mark.parametrize("estimator", [tx.RLOO(2), tx.RLOO(4), tx.REINFORCE(1), tx.REINFORCE(3)])
+@pytest.mark.parametrize("estimator", [tx.RLOO(2), tx.REINFORCE(3)])
 def test_score_functions_are_unbiased(structure, estimator):
     scores = make(structure)
     f = nonlinear(scores)
@@ -106,7 +99,7 @@ def chosen_by_noise(scores: Tensor, noise: object) -> Tensor:
     return torch.stack((first, 1 - first))
 
 
-@pytest.mark.parametrize("noise", [tx.Gumbel(), tx.Gumbel(0.5), tx.Gaussian(), tx.Gaussian(2.0)])
+@pytest.mark.parametrize("noise", [tx.Gumbel(0.5), tx.Gaussian(2.0)])
 @pytest.mark.parametrize("samples", [1, 2, 5])
 def test_the_perturbed_optimiser_is_unbiased(noise, samples):
     """Two words have two heads each, whose probabilities under noise are known."""
@@ -121,9 +114,6 @@ def test_the_perturbed_optimiser_is_unbiased(noise, samples):
     found = torch.autograd.grad((mean * g).sum(), many)[0]
     assert z_values(found, gradient(total, scores)).abs().max() < FAR
     assert (mean.mean(0)[[0, 2], 1] - means[0]).abs().max() < FAR / math.sqrt(DRAWS)
-
-
-# ── formulas ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def noisy(structure, scores, lengths, noise, seed):
@@ -239,8 +229,6 @@ def test_fenchel_young_losses(structure):
     assert tx.fenchel_young_loss(sure, gold, tx.SparseMAP()).abs().max() < 1e-8
 
 
-# ── all of them ──────────────────────────────────────────────────────────────────────────────────
-
 ESTIMATORS: list[Estimator] = [
     tx.Relaxed(),
     tx.Relaxed("entropy", noise=tx.Gaussian(), samples=2),
@@ -263,10 +251,7 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 
 @pytest.mark.parametrize(
     ("estimator", "dtype"),
-    [
-        *((estimator, torch.float32) for estimator in ESTIMATORS),
-        *((estimator, torch.bfloat16) for estimator in ESTIMATORS[::2]),
-    ],
+    [(e, (torch.float32, torch.bfloat16)[i % 2]) for i, e in enumerate(ESTIMATORS)],
     ids=repr,
 )
 def test_every_estimator_learns_a_tree(estimator, dtype):
@@ -287,16 +272,6 @@ def test_every_estimator_learns_a_tree(estimator, dtype):
         loss.sum().backward()
         optimizer.step()
     assert torch.equal(structure(scores, lengths).mode, gold)
-
-
-@every_estimator
-def test_a_generator_fixes_the_bits(estimator):
-    distribution = tx.Projective()(make(tx.Projective(), 3))
-    losses = [
-        estimator.expect(distribution, lambda t: t[..., 0, 1], generator=seeded(3))
-        for _ in range(2)
-    ]
-    assert torch.equal(*losses)
 
 
 @every_estimator
@@ -335,46 +310,30 @@ def test_the_baseline_is_part_of_a_layer_s_state():
     assert (total / weight).item() == pytest.approx((0.5 * 4 + 1) / 1.5)
 
 
-def test_ragged_sentences_do_not_see_each_other():
-    structure = tx.Projective()
-    scores = make(structure, 2)
-    f = nonlinear(scores)
-    both = tx.Exact().expect(structure(scores, torch.tensor([4, 2])), f)
-    weights = torch.nn.functional.pad(torch.ones(3, 3), (0, 2, 0, 2)).double()
-    alone = tx.Exact().expect(structure(scores[1:] * weights, torch.tensor([2])), f)
-    assert both[1].item() == pytest.approx(alone.item(), abs=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("make_it", "said"),
+    ("make_it", "message"),
     [
         (lambda: tx.RLOO(1), "samples is 1; expected a whole number of at least 2"),
         (lambda: tx.RLOO(2.5), "samples is 2.5"),
-        (lambda: tx.SPIGOT(step=None), "step is None; expected a positive number"),
-        (lambda: tx.REINFORCE(0), "samples is 0"),
         (lambda: tx.StraightThrough("entropy"), "relaxed is 'entropy'; expected treelax.Relaxed"),
+        (lambda: tx.StraightThrough(gradient="none"), "gradient is 'none'"),
         (lambda: tx.REINFORCE(decay=1.0), "decay is 1.0"),
         (lambda: tx.IMLE(step=0), "step is 0; expected a positive number"),
-        (lambda: tx.SPIGOT(step=-1), "step is -1"),
+        (lambda: tx.SPIGOT(step=None), "step is None; expected a positive number"),
         (lambda: tx.SPIGOT(projection="cube"), "projection is 'cube'"),
         (lambda: tx.SPIGOT(form="gd"), "form is 'gd'"),
         (lambda: tx.Perturbed(noise=tx.SumOfGamma()), "needs the density"),
         (lambda: tx.Perturbed(noise=tx.Gaussian(0)), "positive scale"),
         (lambda: tx.Relaxed(noise="gumbel"), "noise is 'gumbel'; expected treelax.Gumbel"),
-        (lambda: tx.SparseMAP(temperature=0), "temperature is 0"),
-        (lambda: tx.SparseMAP(max_iterations=0), "max_iterations is 0"),
-        (lambda: tx.StraightThrough(gradient="none"), "gradient is 'none'"),
-        (lambda: tx.Gaussian(-1), "-1"),
-        (lambda: tx.Relaxed(samples=0), "samples is 0"),
         (lambda: tx.Relaxed(temperature=0), "temperature is 0"),
+        (lambda: tx.SparseMAP(max_iterations=0), "max_iterations is 0"),
         (lambda: tx.SumOfGamma(iterations=0), "iterations is 0"),
         (lambda: tx.Gumbel(-1), "noise_scale is -1"),
     ],
 )
-def test_settings_out_of_range(make_it, said):
-    with pytest.raises(InputError) as error:
+def test_settings_out_of_range(make_it, message):
+    with pytest.raises(InputError, match=re.escape(message)):
         make_it()
-    assert said in str(error.value)
 
 
 def test_what_a_structure_does_not_have():
@@ -395,13 +354,17 @@ def test_losses_may_be_counts(estimator, kind):
         assert losses.item() == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-def test_forbidden_parts_get_no_gradient(estimator):
+@every_estimator
+def test_forbidden_parts_get_no_gradient_and_a_generator_fixes_the_bits(estimator):
     scores = make(tx.Projective(), 3)
     mask = torch.zeros(5, 5, dtype=torch.float64)
     mask[0, 2] = mask[3, 1] = -math.inf
     trees = tx.Projective()(scores + mask)
-    found = gradient(estimator.expect(trees, nonlinear(scores), generator=seeded(2)), scores)
+    losses, again = (
+        estimator.expect(trees, nonlinear(scores), generator=seeded(2)) for _ in range(2)
+    )
+    assert isinstance(estimator, tx.REINFORCE) or torch.equal(losses, again)
+    found = gradient(losses, scores)
     assert found.isfinite().all()
     assert found[:, mask < 0].abs().max() == 0
 
@@ -425,11 +388,10 @@ def test_a_loss_that_is_no_number_is_not_remembered():
     assert torch.equal(estimator.total, before)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_fenchel_young_losses_in_half_precision(dtype):
+def test_fenchel_young_losses_in_half_precision():
     for structure in (tx.Projective(), tx.Labelled(tx.Binary())):
         shape = (4, 6, 6, 3)[: 1 + structure.event_dim]
-        scores = (3 * torch.randn(shape, generator=seeded())).to(dtype)
+        scores = (3 * torch.randn(shape, generator=seeded())).bfloat16()
         for estimator in (tx.Marginals(), tx.SparseMAP()):
             losses, exact = (
                 tx.fenchel_young_loss(structure(s), structure(s).mode, estimator).float()
@@ -437,20 +399,6 @@ def test_fenchel_young_losses_in_half_precision(dtype):
             )
             assert torch.allclose(losses, exact, rtol=0.01, atol=1e-5)
             assert (losses >= -1e-5).all()
-
-
-@every_one
-def test_the_expected_loss(structure):
-    shape = (2, 5 - (not structure.rooted), 5 - (not structure.rooted), 2)[
-        : 1 + structure.event_dim
-    ]
-    scores = torch.randn(shape, generator=seeded()).requires_grad_()
-    estimator = tx.Relaxed(structure.relaxations[0], samples=3)
-    loss = estimator.expect(structure(scores), lambda t: t.square().flatten(2).sum(-1))
-    assert loss.shape == (2,)
-    assert gradient(loss, scores).abs().sum() > 0
-    with pytest.raises(InputError, match=r"f returned \(\).*expected losses \(3, 2\)"):
-        estimator.expect(structure(scores), lambda t: t.sum())
 
 
 def test_estimators_are_equal_by_their_settings():
@@ -463,11 +411,11 @@ def test_estimators_are_equal_by_their_settings():
 
 
 @pytest.mark.parametrize("estimator", [tx.Relaxed(), tx.Perturbed(), tx.RLOO(), tx.Exact()])
-@pytest.mark.parametrize("f", [lambda t: t.sum(), lambda t: t.sum((-3, -2, -1)), lambda t: 3.0])
-def test_losses_of_another_shape(estimator, f):
+def test_losses_of_another_shape(estimator):
     trees = tx.Projective()(torch.zeros(2, 4, 4))
-    with pytest.raises(InputError, match="one for each structure"):
-        estimator.expect(trees, f)
+    for f in (lambda t: t.sum(), lambda t: t.sum((-3, -2, -1)), lambda t: 3.0):
+        with pytest.raises(InputError, match="one for each structure"):
+            estimator.expect(trees, f)
 
 
 @pytest.mark.parametrize("kind", [tx.IMLE, tx.SPIGOT])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from layer_checks import check_gradients, drawn, error, loops
+from layer_checks import drawn, error, loops
 from layer_checks import some_vectors as vectors_of
 from tolerances import EXACT
 from torch import Tensor
@@ -10,22 +10,10 @@ from torch import Tensor
 from treelax.nn.attention import DecomposableAttention, IntraAttention
 
 SIZE = 3
-every_pooling = pytest.mark.parametrize("pooling", ["max", "sum"])
-
-
-def intra(**options) -> IntraAttention:
-    return drawn(IntraAttention(SIZE, 4, **options))
-
-
-def between(**options) -> DecomposableAttention:
-    return drawn(DecomposableAttention(SIZE, 4, 2, **options))
 
 
 def some_vectors(*shape: int, seed: int = 7) -> Tensor:
     return vectors_of(*shape, SIZE, seed=seed)
-
-
-# ── the formulas, word by word ───────────────────────────────────────────────────────────────────
 
 
 def weighted_mean(scores: list[Tensor], vectors: list[Tensor]) -> Tensor:
@@ -62,10 +50,10 @@ def slow_between(layer: DecomposableAttention, a: list[Tensor], b: list[Tensor])
     return layer.output(loops(layer.aggregate, torch.cat(pooled)))
 
 
-@pytest.mark.parametrize("distances", [None, 1, 11])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize(("distances", "layers"), [(None, 1), (1, 2), (11, 1)])
 def test_intra_attention_is_its_formula(distances, layers):
-    layer, lengths = intra(distances=distances, layers=layers), torch.tensor([5, 3, 1])
+    layer = drawn(IntraAttention(SIZE, 4, distances=distances, layers=layers))
+    lengths = torch.tensor([5, 3, 1])
     vectors = some_vectors(3, 5)
     output = layer(vectors, lengths)
     assert output.shape == (3, 5, layer.output_size)
@@ -74,9 +62,9 @@ def test_intra_attention_is_its_formula(distances, layers):
         assert error(row[:length], expected) < EXACT
 
 
-@every_pooling
+@pytest.mark.parametrize("pooling", ["max", "sum"])
 def test_decomposable_attention_is_its_formula(pooling):
-    layer = between(pooling=pooling)
+    layer = drawn(DecomposableAttention(SIZE, 4, 2, pooling=pooling))
     a, b = some_vectors(4, 5), some_vectors(4, 3, seed=8)
     a_lengths, b_lengths = torch.tensor([5, 3, 1, 1]), torch.tensor([1, 3, 2, 1])
     logits = layer(a, a_lengths, b, b_lengths)
@@ -84,25 +72,6 @@ def test_decomposable_attention_is_its_formula(pooling):
     for i in range(4):
         expected = slow_between(layer, list(a[i, : a_lengths[i]]), list(b[i, : b_lengths[i]]))
         assert error(logits[i], expected) < EXACT
-
-
-# ── gradients and types ──────────────────────────────────────────────────────────────────────────
-
-
-FIRST, SECOND = torch.tensor([2, 1]), torch.tensor([1, 3])
-
-
-@pytest.mark.parametrize(
-    ("layer", "arguments"),
-    [
-        (between(pooling="max"), lambda a, b: (a, FIRST, b, SECOND)),
-        (between(pooling="sum"), lambda a, b: (a, FIRST, b, SECOND)),
-        (intra(distances=2), lambda a, b: (b, SECOND)),
-    ],
-)
-def test_gradients(layer, arguments):
-    inputs = some_vectors(2, 2), some_vectors(2, 3)
-    assert check_gradients(layer, lambda a, b: (arguments(a, b), {}), *inputs, fast=True)
 
 
 def test_half_precision_of_the_layers():

@@ -41,26 +41,15 @@ def test_a_step_moves_learned_rows_alone():
     assert torch.equal(after[1:3], before[1:3] / 2)
     assert torch.equal(after[[0, 3, 4, 5]], before[[0, 3, 4, 5]])
     assert torch.equal(embedding.table, table())
-    assert not after[0].any()
-
-
-def test_the_state_is_without_the_table():
-    embedding = WordEmbedding(table(), learned=2)
-    assert list(embedding.state_dict()) == ["learned"]
-    assert not WordEmbedding(table()).state_dict()
-    other = WordEmbedding(table(), learned=2)
-    embedding.learned.data += 1
-    other.load_state_dict(embedding.state_dict())
-    assert torch.equal(other(IDS), embedding(IDS))
+    assert list(embedding.state_dict()) == ["learned"]  # the table belongs to the vocabulary
+    assert torch.equal(torch.vmap(embedding)(IDS), embedding(IDS))
 
 
 @pytest.mark.parametrize("learned", [0, 2])
-@pytest.mark.parametrize("kind", [torch.float32, torch.float16], ids=str)
-def test_vectors_are_of_the_modules_type_whatever_the_table_has(learned, kind):
-    embedding = WordEmbedding(table(dtype=kind), learned=learned)
-    assert embedding.table.dtype == kind
+def test_vectors_are_of_the_modules_type_whatever_the_table_has(learned):
+    embedding = WordEmbedding(table(dtype=torch.float16), learned=learned)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(embedding(IDS), table(dtype=kind).float()[IDS])
+        assert torch.equal(embedding(IDS), table(dtype=torch.float16).float()[IDS])
     for moved in (embedding.double(), embedding.bfloat16(), embedding.float()):
         assert moved(IDS.int()).dtype == moved.like.dtype
 
@@ -91,9 +80,3 @@ def test_appended_rows_are_not_learned():
     assert [tuple(each.shape) for each in embedding.parameters()] == [(2, 3)]
     with pytest.raises(InputError, match=r"rows has shape \(2, 4\); expected \(words, 3\)"):
         embedding.append(torch.ones(2, 4))
-
-
-def test_learned_words_under_vmap():
-    embedding = WordEmbedding(torch.tensor([[0.0], [1.0], [2.0]]), learned=2)
-    ids = torch.tensor([[1, 2], [2, 2]])
-    assert torch.equal(torch.vmap(embedding)(ids), embedding(ids))

@@ -1,9 +1,8 @@
-"""The latent tree layer: modes, noise, straight-through, gradients, torch.compile."""
+"""The latent tree layer: modes, noise, batches, and what does not fit together."""
 
 import pytest
 import torch
-from layer_checks import Given, check_gradients, drawn, error
-from layer_checks import some_vectors as vectors_of
+from layer_checks import Given, drawn, error
 from matrix import seeded
 from tolerances import EXACT
 from torch import nn
@@ -13,64 +12,51 @@ from treelax import ops
 from treelax.errors import InputError, NoTreeError
 from treelax.nn import ArcScorer, BiaffineScorer, LatentTree, SpanScorer
 
-LENGTHS = torch.tensor([5, 3, 1])
-STRUCTURES = ["projective", "heads"]
-
-every_structure = pytest.mark.parametrize("structure", STRUCTURES)
+every_structure = pytest.mark.parametrize("structure", ["projective", "heads"])
 
 
 def make(**options) -> LatentTree:
     return drawn(LatentTree(ArcScorer(4, 6), **options), std=0.5)
 
 
-def make_vectors() -> torch.Tensor:
-    return vectors_of(3, 6, 4)
-
-
-# ── evaluation ───────────────────────────────────────────────────────────────────────────────────
-
-
 @every_structure
-@pytest.mark.parametrize("straight_through", [False, True])
-def test_evaluation_gives_the_best_tree_without_noise(structure, straight_through):
-    layer = make(structure=structure, straight_through=straight_through).eval()
-    vectors = make_vectors()
-    scores = layer.scorer(vectors)
-    if structure == "heads":
-        expected = ops.select_heads(scores, LENGTHS, hard=True)
-    else:
-        expected = ops.best_tree(scores, LENGTHS)
-    tree = layer(vectors, LENGTHS)
-    assert torch.equal(tree, expected)
-    assert torch.equal(tree, layer(vectors, LENGTHS))
-    assert not tree.requires_grad
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("batch", [(), (2, 1, 3)])
+def test_any_leading_shape(structure, training, batch):
+    """In evaluation the best tree without noise; straight through while training."""
+    layer = make(structure=structure, straight_through=True).train(training)
+    vectors = torch.randn(*batch, 6, 4, dtype=torch.float64, generator=seeded(2))
+    lengths = torch.randint(1, 6, batch, generator=seeded(3))
+    tree = layer(vectors, lengths, generator=seeded())
+    assert tree.shape == (*batch, 6, 6)
+    assert set(tree.detach().unique().tolist()) <= {0.0, 1.0}
+    assert tree.requires_grad == training
+    flat = layer(vectors.reshape(-1, 6, 4), lengths.reshape(-1), generator=seeded())
+    assert error(tree.reshape(flat.shape), flat) < EXACT
+    if not training:
+        scores = layer.scorer(vectors)
+        best = ops.best_tree(scores, lengths)
+        assert torch.equal(
+            tree,
+            best if structure == "projective" else ops.select_heads(scores, lengths, hard=True),
+        )
 
 
-# ── training ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("noise", ["gumbel", "sum-of-gamma"])
-def test_noise_is_reproducible_and_differs_from_call_to_call(noise):
-    layer, vectors = make(noise=noise), make_vectors()
-    first = layer(vectors, LENGTHS, generator=seeded())
-    assert torch.equal(first, layer(vectors, LENGTHS, generator=seeded()))
+def test_noise_is_reproducible_and_differs_from_call_to_call():
+    layer, vectors = make(noise="sum-of-gamma"), torch.randn(3, 6, 4, dtype=torch.float64)
+    first = layer(vectors, generator=seeded())
+    assert torch.equal(first, layer(vectors, generator=seeded()))
     generator = seeded()
-    drawn = [layer(vectors, LENGTHS, generator=generator) for _ in range(2)]
-    assert torch.equal(first, drawn[0])
-    assert not torch.equal(first, drawn[1])
+    assert torch.equal(first, layer(vectors, generator=generator))
+    assert not torch.equal(first, layer(vectors, generator=generator))
+    quiet = make(noise="none")
     torch.manual_seed(1)
-    own = layer(vectors, LENGTHS)
+    again = layer(vectors)
     torch.manual_seed(1)
-    assert torch.equal(own, layer(vectors, LENGTHS))
-
-
-def test_no_noise_touches_no_generator():
-    layer, vectors = make(noise="none"), make_vectors()
-    generator = seeded()
-    before = generator.get_state(), torch.get_rng_state()
-    assert torch.equal(layer(vectors, LENGTHS, generator=generator), layer(vectors, LENGTHS))
-    assert torch.equal(generator.get_state(), before[0])
-    assert torch.equal(torch.get_rng_state(), before[1])
+    assert torch.equal(again, layer(vectors))
+    state = torch.get_rng_state()
+    assert torch.equal(quiet(vectors), quiet(vectors))
+    assert torch.equal(torch.get_rng_state(), state)
     assert make(noise=None).estimator.noise is None
 
 
@@ -83,45 +69,6 @@ def test_single_root():
     assert (tight.discrete(scores)[:, 0].sum(-1) == 1).all()
     assert (loose.soft(scores)[:, 0].sum(-1) > 3).all()
     assert error(tight.soft(scores)[:, 0].sum(-1), torch.ones(2)) < EXACT
-
-
-# ── shapes and gradients ─────────────────────────────────────────────────────────────────────────
-
-
-@every_structure
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("batch", [(), (2, 1, 3)])
-def test_any_leading_shape(structure, training, batch):
-    layer = make(structure=structure, straight_through=True).train(training)
-    vectors = torch.randn(*batch, 6, 4, dtype=torch.float64, generator=seeded(2))
-    lengths = torch.randint(1, 6, batch, generator=seeded(3))
-    tree = layer(vectors, lengths, generator=seeded())
-    assert tree.shape == (*batch, 6, 6)
-    assert set(tree.detach().unique().tolist()) <= {0.0, 1.0}
-    assert tree.requires_grad == training
-    flat = layer(vectors.reshape(-1, 6, 4), lengths.reshape(-1), generator=seeded())
-    assert error(tree.reshape(flat.shape), flat) < EXACT
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"relaxation": "entropy"},
-        {"single_root": True, "temperature": 0.8},
-        {"relaxation": "entropy", "single_root": True, "noise": "sum-of-gamma"},
-        {"structure": "heads"},
-    ],
-    ids=str,
-)
-def test_gradients(options):
-    """By finite differences, noise and all, for vectors and every parameter of the scorer."""
-    layer, lengths = make(**options), torch.tensor([4, 2])
-    vectors = vectors_of(2, 5, 4)
-    assert check_gradients(layer, lambda x: ((x, lengths), {"generator": seeded()}), vectors)
-
-
-# ── what is refused ──────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -149,31 +96,19 @@ def test_the_default_relaxation_is_one_that_the_structure_has():
         layer = LatentTree(ArcScorer(4, 6), structure, straight_through=True)
         assert layer.estimator == tx.StraightThrough(tx.Relaxed("entropy"))
     assert LatentTree(ArcScorer(4, 6), "heads").estimator == tx.Relaxed("softmax")
-    LatentTree(ArcScorer(4, 6), tx.NonProjective())(torch.randn(2, 5, 4)).sum().backward()
 
 
 @pytest.mark.parametrize(
     ("structure", "options", "message"),
     [
         (tx.NonProjective(), {"relaxation": "softmax"}, 'expected "entropy"'),
-        (tx.NonProjective(), {"estimator": tx.Relaxed()}, 'expected "entropy"'),
-        (
-            tx.Labelled(tx.NonProjective()),
-            {"estimator": tx.StraightThrough()},
-            'expected "entropy"',
-        ),
+        (tx.Labelled(tx.NonProjective()), {"estimator": tx.StraightThrough()}, '"entropy"'),
         (tx.Labelled(tx.Projective()), {"estimator": tx.SPIGOT()}, 'expected "polytope"'),
-        (
-            tx.NonProjective(),
-            {"estimator": tx.IMLE(), "relaxation": "softmax"},
-            "estimator is IMLE",
-        ),
+        (tx.Heads(), {"estimator": tx.IMLE(), "relaxation": "entropy"}, "estimator is IMLE"),
     ],
     ids=str,
 )
-def test_what_a_structure_does_not_have_is_refused_when_the_layer_is_built(
-    structure, options, message
-):
+def test_what_does_not_fit_is_refused_when_the_layer_is_built(structure, options, message):
     with pytest.raises(InputError, match=message):
         LatentTree(ArcScorer(4, 6), structure, **options)
 
@@ -190,18 +125,8 @@ def test_values_are_checked_on_the_cpu_unless_told_not_to(structure, training):
     nothing_left[0, :, 2] = -torch.inf
     broken = torch.full((1, 4, 4), torch.nan)
     vectors = torch.zeros(1, 4, 8)
-    for scores, said in [(nothing_left, NoTreeError), (broken, InputError)]:
+    for scores, kind in [(nothing_left, NoTreeError), (broken, InputError)]:
         loose = LatentTree(Given(scores), structure=structure, validate=False).train(training)
         assert scores is nothing_left or loose(vectors).isnan().any()
-        with pytest.raises(said):
+        with pytest.raises(kind):
             LatentTree(Given(scores), structure=structure).train(training)(vectors)
-
-
-def test_the_distribution_behind_the_layer():
-    layer = LatentTree(ArcScorer(4, 6), single_root=True)
-    vectors, lengths = torch.randn(2, 5, 4), torch.tensor([4, 2])
-    trees = layer.distribution(vectors, lengths)
-    assert torch.equal(trees.mode, layer.eval()(vectors, lengths))
-    assert (trees.mode[:, 0].sum(-1) == 1).all()
-    trees.log_prob(trees.mode).sum().backward()
-    assert all(p.grad is not None for p in layer.parameters())

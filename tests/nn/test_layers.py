@@ -1,69 +1,151 @@
-"""What all layers share, what they refuse, and all of them together: does it learn?"""
+"""What all layers share: gradients, types, state and padding; what they refuse; and do they learn?"""
 
 import pytest
 import torch
-from layer_checks import Given
+from layer_checks import Given, drawn, some_vectors
 from torch import nn
+from torch.autograd import gradcheck
+from torch.func import functional_call
 
 import treelax as tx
 from treelax.errors import InputError
-from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
+from treelax.nn import (
+    MLP,
+    ArcScorer,
+    BiaffineScorer,
+    BiLSTM,
+    BinaryTreeLSTM,
+    LatentTree,
+    Root,
+    SpanScorer,
+    TreeGCN,
+)
 from treelax.nn.attention import DecomposableAttention, IntraAttention
 
-LENGTHS = torch.tensor([4, 2])
-TREE = tx.trees.heads_to_tree(torch.tensor([[2, 0, 2, 3], [0, 1, -1, -1]]), LENGTHS)
+LENGTHS = torch.tensor([4, 1, 3])
+HEADS = torch.tensor([[2, 0, 2, 3], [0, -1, -1, -1], [0, 1, 1, -1]])
+TREES = tx.trees.heads_to_tree(HEADS, LENGTHS)
+SPANS = tx.Binary()(some_vectors(3, 4, 4), LENGTHS).marginals
+#: Layers, and how they are called with vectors of words; the noise is the same each time.
 LAYERS = {
     "MLP": (lambda: MLP(3, 4, 5), lambda layer, x: layer(x)),
     "Root": (lambda: Root(3), lambda layer, x: layer(x)),
-    "ArcScorer": (lambda: ArcScorer(3, 4), lambda layer, x: layer(x)),
-    "LatentTree": (
-        lambda: LatentTree(ArcScorer(3, 4)),
-        lambda layer, x: layer(x, LENGTHS, generator=torch.Generator().manual_seed(0)),
-    ),
+    "ArcScorer": (lambda: ArcScorer(3, 4, distances=2), lambda layer, x: layer(x)),
+    "BiaffineScorer": (lambda: BiaffineScorer(3, 4, 2), lambda layer, x: layer(x)),
+    "SpanScorer": (lambda: SpanScorer(3, 4, labels=2), lambda layer, x: layer(x)),
+}
+LATENT = {
+    "projective": {},
+    "entropy": {"relaxation": "entropy", "temperature": 0.8},
+    "single root": {"single_root": True, "noise": "sum-of-gamma"},
+    "heads": {"structure": "heads"},
+    "non-projective": {"structure": "nonprojective"},
+    "expected": {"structure": "heads", "estimator": tx.RLOO(2)},
+}
+
+
+def latent(layer, x):
+    generator = torch.Generator().manual_seed(1)
+    if isinstance(layer.estimator, tx.RLOO):
+        return layer.expect(x, LENGTHS, lambda t: t[..., 0, -1], generator=generator)
+    return layer(x, LENGTHS, generator=generator)
+
+
+ROOTED = {  # vectors with the root's
+    **{
+        name: (lambda options=options: LatentTree(ArcScorer(3, 4), **options), latent)
+        for name, options in LATENT.items()
+    },
     "TreeGCN": (
         lambda: TreeGCN(3, 4, layers=2, dense=True),
-        lambda layer, x: layer(x, TREE.to(x.dtype)),
+        lambda layer, x: layer(x, TREES.to(x.dtype)),
+    ),
+}
+WORDS = {
+    "spans": (lambda: LatentTree(SpanScorer(3, 4), tx.Binary()), latent),
+    "words": (
+        lambda: BinaryTreeLSTM(3, 4),
+        lambda layer, x: layer.words(layer(x, SPANS.to(x.dtype)), SPANS.to(x.dtype)),
+    ),
+    "sentence": (
+        lambda: BinaryTreeLSTM(3, 4),
+        lambda layer, x: layer.sentence(layer(x, SPANS.to(x.dtype)), LENGTHS),
     ),
     "BiLSTM": (lambda: BiLSTM(3, 4), lambda layer, x: layer(x, LENGTHS)),
+    "intra": (lambda: IntraAttention(3, 4, distances=2), lambda layer, x: layer(x, LENGTHS)),
+    **{
+        pooling: (
+            lambda pooling=pooling: DecomposableAttention(3, 4, 3, pooling=pooling),
+            lambda layer, x: layer(x, LENGTHS, x.flip(0), LENGTHS.flip(0)),
+        )
+        for pooling in ("max", "sum")
+    },
 }
-every_layer = pytest.mark.parametrize("name", LAYERS)
+EVERY = LAYERS | ROOTED | WORDS
+every_layer = pytest.mark.parametrize("name", EVERY)
 
 
 def make(name, seed=0):
     torch.manual_seed(seed)
-    build, run = LAYERS[name]
-    return build(), run
+    build, run = EVERY[name]
+    return build(), run, some_vectors(3, 4 if name in WORDS else 5, 3)
 
 
-def some_vectors(dtype=torch.float32):
-    return torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
+class Called(nn.Module):
+    """A layer that is called as the table says."""
 
+    def __init__(self, layer, run):
+        super().__init__()
+        self.layer, self.run = layer, run
 
-@every_layer
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-def test_to_another_type(name, dtype):
-    layer, run = make(name)
-    assert run(layer.to(dtype), some_vectors(dtype)).dtype == dtype
-
-
-@every_layer
-def test_state_dict_carries_everything(name):
-    (one, run), (other, _) = make(name, seed=0), make(name, seed=1)
-    expected = run(one, some_vectors())
-    assert not torch.equal(run(other, some_vectors()), expected)
-    other.load_state_dict(one.state_dict())
-    assert torch.equal(run(other, some_vectors()), expected)
+    def forward(self, x):
+        return self.run(self.layer, x)
 
 
 @every_layer
-def test_every_parameter_gets_a_gradient(name):
-    layer, run = make(name)
-    output = run(layer, some_vectors())
-    weight = torch.randn(output.shape, generator=torch.Generator().manual_seed(2))
-    (output * weight).sum().backward()
-    for name, parameter in layer.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.isfinite().all(), name
+def test_gradients_by_finite_differences(name):
+    """Of vectors and every parameter, noise and all."""
+    layer, run, vectors = make(name)
+    called = Called(drawn(layer, std=0.5), run)
+    if name == "expected":  # its gradient is an estimate
+        called(vectors.requires_grad_()).sum().backward()
+        assert all(p.grad.isfinite().all() for p in [vectors, *called.parameters()])
+        return
+    names, values = zip(*called.named_parameters(), strict=True)
+
+    def at(x, *given):
+        return functional_call(called, dict(zip(names, given, strict=True)), (x,))
+
+    assert gradcheck(at, (vectors.requires_grad_(), *values), fast_mode=True)
+
+
+@every_layer
+def test_types_and_state(name):
+    (layer, run, vectors), (other, *_) = make(name, seed=0), make(name, seed=1)
+    expected = run(layer, vectors.float())
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(run(other, vectors.float()), expected)
+    for dtype in (torch.float64, torch.bfloat16):
+        assert run(layer.to(dtype), vectors.to(dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("junk", [torch.nan, torch.inf])
+@pytest.mark.parametrize("name", [*ROOTED, *WORDS])
+def test_padding_may_hold_anything(name, junk):
+    """It reaches no output at a word and no gradient."""
+    layer, run, vectors = make(name)
+    word = torch.arange(vectors.shape[1]) < LENGTHS[:, None] + (name in ROOTED)
+    results = []
+    for held in (0.0, junk):
+        own = vectors.float().masked_fill(~word[..., None], held).requires_grad_()
+        output = run(layer, own)
+        if output.shape[:2] == word.shape:
+            output = output[word]
+        inputs = [own, *layer.parameters()]
+        slopes = torch.autograd.grad(output.square().sum(), inputs, allow_unused=True)
+        results.append((output, *(x for x in slopes if x is not None)))
+    for expected, got in zip(*results, strict=True):
+        assert torch.equal(got, expected)
 
 
 def zeros(*shape, **options):

@@ -31,7 +31,7 @@ def test_initial_weights_are_glorots():
     assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (2, 4, 3, 5), (2, 0, 5)])
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 0, 5)])
 def test_the_root_comes_first_and_learns(shape):
     torch.manual_seed(0)
     root = Root(5)

@@ -52,7 +52,7 @@ sentences = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=6), min_si
 
 
 @given(sentences)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_sequences_are_those_of_lists(batch):
     ids, _ = padded(batch)
     tokens, present, word = layer().sequences(ids)
@@ -89,6 +89,10 @@ def test_padding_changes_nothing():
     made = layer()
     batch = [[2, 3], [4, 1, 5]]
     tight = made(*padded(batch))
+    part = layer(PIECES[:4])
+    for rows in (PIECES[4:5], PIECES[5:]):  # words are added behind the others
+        part.add_pieces(rows)
+    torch.testing.assert_close(part(*padded(batch)), tight)
     wide = made(*padded(batch, 7))
     torch.testing.assert_close(wide[:, :3], tight)
     longer = made(*padded(batch), 30)  # more sub-words than there are
@@ -105,15 +109,6 @@ def test_nothing_waits_for_the_device_when_the_length_is_given():
         made(ids.to("meta"), lengths.to("meta"))
 
 
-def test_words_are_added_behind_the_others():
-    made, whole = layer(PIECES[:4]), layer()
-    made.add_pieces(PIECES[4:5])
-    made.add_pieces(PIECES[5:])
-    assert torch.equal(made.pieces, whole.pieces)
-    assert torch.equal(made.starts, whole.starts)
-    assert made.count(torch.tensor([[5, 1]])).tolist() == [[6, 0]]
-
-
 def test_what_is_refused():
     with pytest.raises(InputError, match="subwords is 'last'"):
         layer(subwords="last")
@@ -123,14 +118,6 @@ def test_what_is_refused():
         InputError, match="has 10 sub-words with special tokens; expected at most 9"
     ):
         made(*padded([[5, 2]]))
-
-
-def test_gradients_reach_the_transformer_and_the_vector_of_none():
-    made = layer()
-    made(*padded([[1, 3]])).square().sum().backward()
-    used = made.model.table.weight.grad.abs().sum(1) > 0
-    assert used.nonzero()[:, 0].tolist() == [1, 2, 3, 6, 7]
-    assert made.without.grad.abs().sum() > 0
 
 
 def test_a_frozen_transformer_is_no_part_of_what_is_trained_or_saved():
@@ -147,3 +134,6 @@ def test_a_frozen_transformer_is_no_part_of_what_is_trained_or_saved():
     assert frozen.without.grad.abs().sum() > 0
     open_.without.data.copy_(frozen.without)
     torch.testing.assert_close(open_(*batch), first)
+    open_(*batch).square().sum().backward()
+    used = open_.model.table.weight.grad.abs().sum(1) > 0
+    assert used.nonzero()[:, 0].tolist() == [1, 2, 3, 6, 7]
