@@ -17,7 +17,6 @@ from treelax.trees import (
     brackets,
     constrain,
     from_nltk,
-    heads_to_tree,
     read_brackets,
     spans_to_tensor,
     to_nltk,
@@ -34,10 +33,7 @@ def labelled(tree: torch.Tensor, seed: int = 0) -> torch.Tensor:
     return torch.nn.functional.one_hot(drawn, len(NAMES)) * tree[..., None].long()
 
 
-# ------------------------------------------------------------------ written and read
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
+@pytest.mark.parametrize("n", [1, 2, 5])
 def test_every_tree_can_be_read_back(n: int) -> None:
     words = [f"w{m}" for m in range(n)]
     trees = tx.Binary().enumerate(n)
@@ -52,6 +48,10 @@ def test_every_tree_can_be_read_back(n: int) -> None:
         assert found == words
         assert len(spans) == 2 * n - 1
         assert all(with_labels[i, j, NAMES.index(label or "")] for i, j, label in spans)
+        there = to_nltk(with_labels, words, NAMES)
+        assert there == Tree.fromstring(brackets(with_labels, words, NAMES))
+        assert from_nltk(there) == (words, spans)
+        assert from_nltk(to_nltk(tree, words)) == read_brackets(line)
 
 
 def test_trees_of_any_type_and_without_words() -> None:
@@ -95,18 +95,6 @@ def test_what_is_said_of_labels_goes() -> None:
     assert read_brackets("(S (UH Yes))", labelled=True) == (["Yes"], [(0, 0, "S"), (0, 0, "UH")])
     assert read_brackets("(S (UH Yes))") == (["S", "UH", "Yes"], [(0, 2, None), (1, 2, None)])
     assert read_brackets("(a (b c) (d e))", labelled=False)[0] == list("abcde")
-    assert read_brackets("(NP the cat)", labelled=True) == (["the", "cat"], [(0, 1, "NP")])
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_trees_of_nltk(n: int) -> None:
-    words = [f"w{m}" for m in range(n)]
-    for tree in tx.Binary().enumerate(n):
-        line = brackets(labelled(tree), words, NAMES)
-        there = to_nltk(labelled(tree), words, NAMES)
-        assert there == Tree.fromstring(line)
-        assert from_nltk(there) == read_brackets(line, labelled=True)
-        assert from_nltk(to_nltk(tree, words)) == read_brackets(brackets(tree, words))
 
 
 def test_without_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +106,7 @@ def test_without_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_deep_trees() -> None:
-    n = 3000
+    n = 1500  # beyond the limit of recursion
     tree = torch.eye(n)
     tree[:, -1] = 1
     words, spans = read_brackets(brackets(tree))
@@ -136,9 +124,6 @@ def test_any_line_is_read_or_refused(line: str) -> None:
             continue
         assert words
         constrain(spans=spans_to_tensor(spans, len(words)))  # raises where they cross
-
-
-# ------------------------------------------------------------------ what is known
 
 
 @pytest.mark.parametrize("structure", [tx.Projective(), tx.NonProjective(), tx.Heads()])
@@ -166,17 +151,6 @@ def test_known_spans_leave_the_trees_that_have_them() -> None:
         assert torch.equal(allowed, kept)
 
 
-def test_scores_of_what_is_left_stay(generator: torch.Generator) -> None:
-    scores = torch.randn(4, 4, generator=generator, dtype=torch.float64)
-    trees = tx.Binary().enumerate(4)
-    trees = trees[trees[:, 1, 2] == 1]
-    mask = constrain(spans=spans_to_tensor([(1, 2)], 4))
-    known = tx.Binary()(scores + mask, backend="reference")
-    assert torch.allclose(known.log_partition, (trees * scores).sum((1, 2)).logsumexp(0))
-
-
-# ------------------------------------------------------------------ refused
-
 HALF = torch.ones(2, 2).triu() / 2
 CROSSING = spans_to_tensor([(0, 1), (1, 2)], 3)
 
@@ -185,7 +159,6 @@ CROSSING = spans_to_tensor([(0, 1), (1, 2)], 3)
     ("call", "message"),
     [
         (lambda: brackets(HALF), "tree[0, 0] is 0.5; expected 0 or 1"),
-        (lambda: brackets(HALF[..., None].expand(2, 2, 2)), "tree[0, 0, 0] is 0.5; expected"),
         (lambda: brackets(torch.ones(2, 2, 2)), "tree[0, 0] is 2; expected 0 or 1"),
         (lambda: brackets(torch.ones(2, 2)), "tree[1, 0] is 1; expected spans (i, j) with i <= j"),
         (lambda: brackets(CROSSING), "tree holds (0, 1) and (1, 2); expected spans that do not"),
@@ -195,24 +168,19 @@ CROSSING = spans_to_tensor([(0, 1), (1, 2)], 3)
         (lambda: brackets(torch.eye(1), ["a b"]), "words holds 'a b'; expected no white space"),
         (lambda: brackets(torch.eye(1), labels=["a"]), "labels has 1 names; expected None"),
         (lambda: read_brackets("((a b)"), "line is '((a b)', with 1 bracket left open"),
-        (lambda: read_brackets("(a b))"), "line is '(a b))', with a bracket too many"),
         (lambda: read_brackets("(a) (b)"), "line is '(a) (b)'; expected one tree"),
-        (lambda: read_brackets(""), "line is ''; expected one tree in brackets"),
         (lambda: read_brackets("(a ())"), "expected a word in every bracket"),
         (lambda: spans_to_tensor([(1, 3)], 3), "spans holds (1, 3); expected 0 <= i <= j < 3"),
         (lambda: from_nltk(Tree("NP", [])), "a node 'NP' without words"),
         (lambda: from_nltk("(a b)"), "tree holds a str; expected nltk.Tree"),
         (lambda: constrain(), "neither given; expected one of the two"),
-        (lambda: constrain(heads=torch.tensor([0]), spans=torch.eye(1)), "both given"),
         (lambda: constrain(heads=torch.tensor([[0, 4]])), "heads[0, 1] is 4; expected -1"),
         (
             lambda: constrain(heads=torch.tensor([1, 0])),
             "heads[0] is 1; expected -1 (unknown) to 2",
         ),
-        (lambda: constrain(heads=torch.tensor([-2])), "heads[0] is -2"),
         (lambda: constrain(heads=torch.tensor([0]), dtype=torch.int64), "dtype is torch.int64"),
         (lambda: constrain(spans=CROSSING.expand(2, 3, 3)), "spans[0] holds (0, 1) and (1, 2)"),
-        (lambda: constrain(spans=HALF), "spans[0, 0] is 0.5; expected 0 or 1"),
         (lambda: constrain(spans=torch.ones(3)), "spans has shape (3,); expected a tensor"),
     ],
 )
@@ -220,9 +188,3 @@ def test_what_is_refused(call: object, message: str) -> None:
     assert callable(call)
     with pytest.raises(InputError, match=re.escape(message)):
         call()
-
-
-def test_heads_that_are_all_known_leave_their_tree() -> None:
-    heads = torch.tensor([2, 0, 2])
-    mask = constrain(heads=heads)
-    assert torch.equal(mask[:, 1:] == 0, heads_to_tree(heads)[:, 1:] == 1)

@@ -29,9 +29,6 @@ def largest_of(s: int, x: np.ndarray) -> np.ndarray:
     return np.clip(1 - np.exp(-x) / s, 0, None) ** s
 
 
-# ------------------------------------------------------------------ distributions
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_moments_and_distribution_of_gumbel(dtype):
     draws = gumbel((DRAWS,), generator=seeded(), dtype=dtype).double()
@@ -42,8 +39,7 @@ def test_moments_and_distribution_of_gumbel(dtype):
     assert abs(draws.var().item() - variance) < 4 * variance * math.sqrt((2 + 12 / 5) / DRAWS)
 
 
-@pytest.mark.parametrize("k", [1, 3, 20])
-@pytest.mark.parametrize("s", [1, 10])
+@pytest.mark.parametrize(("k", "s"), [(1, 10), (3, 1), (20, 10)])
 def test_a_sum_of_k_is_the_largest_of_s_exponentials(k, s):
     sums = sum_of_gamma((20_000, k), k, iterations=s, generator=seeded()).double().sum(-1)
     assert scipy.stats.kstest(sums.numpy(), lambda x: largest_of(s, x)).pvalue > 1e-3
@@ -55,18 +51,6 @@ def test_the_distance_of_sum_of_gamma_to_gumbel_shrinks_like_one_over_s():
     distance = {s: np.abs(largest_of(s, x) - exact).max() for s in (10, 100)}
     assert distance[10] == pytest.approx(0.0280, abs=1e-4)  # the docstring says: within 0.029
     assert distance[100] == pytest.approx(0.00272, abs=1e-5)
-
-
-def test_moments_of_sum_of_gamma():
-    k, s, tau = 4, 10, 2.0
-    draws = sum_of_gamma((DRAWS,), k, tau=tau, iterations=s, generator=seeded()).double()
-    # Gamma(1/k, k/i) has mean 1/i and variance k/i²
-    mean = tau / k * (sum(1 / i for i in range(1, s + 1)) - math.log(s))
-    variance = (tau / k) ** 2 * sum(k / i**2 for i in range(1, s + 1))
-    assert abs(draws.mean().item() - mean) < 4 * math.sqrt(variance / DRAWS)
-    # cumulants of Gamma(1/k, k/i): κ₄ = 6 k³ / i⁴
-    kurtosis = (tau / k) ** 4 * sum(6 * k**3 / i**4 for i in range(1, s + 1)) / variance**2
-    assert abs(draws.var().item() - variance) < 4 * variance * math.sqrt((2 + kurtosis) / DRAWS)
 
 
 @pytest.mark.parametrize("name", REAL_NOISES)
@@ -85,9 +69,6 @@ def test_arcs_from_the_root_without_noise(name, structure):
     assert spans.all()  # which have no root
 
 
-# ------------------------------------------------------------------ finite and reproducible
-
-
 def test_draws_are_finite(monkeypatch):
     # Gamma(1/1000) mostly falls below the smallest float32
     assert sum_of_gamma((300_000,), 1000, generator=seeded()).isfinite().all()
@@ -97,18 +78,6 @@ def test_draws_are_finite(monkeypatch):
         drawn = gumbel((2,), dtype=dtype)
         assert drawn.isfinite().all()
         assert (drawn > 80).all()
-
-
-@pytest.mark.parametrize("name", REAL_NOISES)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_dtypes(name, dtype):
-    scores = torch.zeros(3, 6, 6, dtype=dtype)
-    drawn = perturbation(name, scores, generator=seeded())
-    assert drawn.dtype == dtype
-    assert drawn.isfinite().all()
-    if dtype.itemsize == 2:  # drawn in float32, then rounded
-        wide = perturbation(name, scores.float(), generator=seeded())
-        assert torch.equal(drawn, wide.to(dtype))
 
 
 @pytest.mark.parametrize("name", REAL_NOISES)
@@ -124,6 +93,9 @@ def test_a_seed_fixes_the_bits(name):
         again = perturbation(name, scores, lengths, generator=other)
         assert (first != again)[first != 0].float().mean() > 0.99
     assert torch.equal(torch.get_rng_state(), before)
+    # half types are drawn in float32, then rounded
+    half = perturbation(name, scores.bfloat16(), lengths, generator=seeded(3))
+    assert torch.equal(half, first.bfloat16())
     with torch.random.fork_rng():
         torch.manual_seed(5)
         own = perturbation(name, scores)
@@ -140,11 +112,8 @@ def test_noise_is_drawn_where_the_generator_lives_and_moved():
     assert not torch.equal(moved_on, gumbel((2,), generator=seeded()))
 
 
-# ------------------------------------------------------------------ perturbation
-
-
 @pytest.mark.parametrize("name", REAL_NOISES)
-@pytest.mark.parametrize("batch", [(), (3,), (2, 3), (0,)])
+@pytest.mark.parametrize("batch", [(), (2, 3), (0,)])
 def test_noise_sits_on_arcs_alone(name, batch):
     scores = torch.zeros(*batch, 6, 6)
     lengths = torch.randint(1, 6, batch, generator=seeded())
@@ -178,9 +147,6 @@ def test_noise_has_no_gradient_and_leaves_the_scores_alone(name):
     if name in (None, "none"):
         assert not drawn.any()
         assert torch.equal(generator.get_state(), seeded().get_state())
-
-
-# ------------------------------------------------------------------ bad input
 
 
 @pytest.mark.parametrize(
