@@ -131,7 +131,7 @@ def test_every_other_measurement_has_its_options(name, capsys):
 @pytest.mark.parametrize(
     ("arguments", "rows"),
     [
-        (["accuracy", "--sentences=1", "--largest=20", "--starts=1"], 13),
+        (["accuracy", "--sentences=1", "--largest=6", "--starts=1"], 5),
         (["parsing-speed", "DATA", "--batch-size", "1", "8", "--rounds=2", "--starts=1"], 2),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
