@@ -105,12 +105,3 @@ def moved_runs(tmp_path_factory):
         shutil.rmtree(folder / "cache")
         found[kind] = run.rename(folder / "moved")
     return found
-
-
-@pytest.fixture
-def saved_model(moved_runs, tmp_path):
-    from treelax.apps.tasks.text.pretrained import SentenceModel
-
-    folder = tmp_path / "saved"
-    SentenceModel.from_run(moved_runs["classify"]).save_pretrained(folder)
-    return folder

@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
+import treebank_runs
+
 from treelax.__main__ import main
+from treelax.apps.tasks import task_named
+from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.training.loop import Training
+from treelax.apps.training.metrics import read_metrics
 
 SMALL = {
     "data.vector_size": 8,
@@ -40,6 +46,12 @@ def interrupted_after_an_epoch() -> Iterator[None]:
         yield
 
 
+SNLI_SAMPLE = Path(__file__).parent / "data" / "text" / "snli_sample.jsonl"
+COLUMNS = {
+    "classify": {"data.text": "review", "data.label": "liked"},
+    "pair": {"data.text": "q,a"},
+    "tag": {},
+}
 SIZES = {"train": 48, "dev": 13, "test": 17}
 
 
@@ -99,9 +111,42 @@ def _train(kind: str, run: Path, options: list[str], settings: Mapping[str, Any]
     return run
 
 
+def result(run: Path) -> tuple[list[Any], dict[str, Any]]:
+    """Metrics and result of a run without the seconds, which are never the same."""
+    rows = [{key: row[key] for key in row if key != "seconds"} for row in read_metrics(run)]
+    return rows, json.loads((run / "test.json").read_text()) | {"seconds": 0}
+
+
 def figures(run: Path) -> dict[str, Any]:
     """Accuracies by split, as the run says."""
     return dict(json.loads((run / "test.json").read_text())["splits"])
+
+
+def tiny_model(**changes: Any) -> ModelConfig:
+    """The settings of a small network."""
+    sizes: dict[str, Any] = {"projection_size": 12, "encoder_size": 6, "output_size": 12}
+    sizes |= {"scorer_size": 8, "gcn_size": 8, "dropout": 0.0}
+    return ModelConfig(**sizes | changes)
+
+
+def prepared(kind: str, folder: Path, *, device: str = "cpu", **settings: Any) -> Any:
+    """The experiment of a config with the small files in a folder: without noise and dropout."""
+    if kind == "parser":
+        treebank_runs.write_treebanks(folder)
+        small: dict[str, Any] = dict(treebank_runs.SETTINGS)
+        small |= {f"data.{split}": folder / f"{split}.conllu" for split in ("train", "dev")}
+    else:
+        options = write_files(kind, folder)
+        small = SMALL | dict(
+            zip(("data.train", "data.dev", "data.test"), options[1:6:2], strict=True)
+        )
+        small |= {"model.projection_size": 8, "model.noise": "none"} | COLUMNS[kind]
+    small |= {"model.dropout": 0} | {k.replace("__", "."): settings[k] for k in settings}
+    task = task_named(kind)
+    config = task.configured(
+        "small" if kind == "parser" else kind, [f"{key}={value}" for key, value in small.items()]
+    )
+    return task.experiment(config, torch.device(device), folder, lambda _: None, lambda *_: None)
 
 
 # ------------------------------------------------------------------ word vectors from files

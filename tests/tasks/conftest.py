@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_treebank import train, write_treebanks
+from treebank_runs import train, write_treebanks
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_treebank import SETTINGS, treebank
+from treebank_runs import SETTINGS, treebank
 
 from treelax.__main__ import main
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from docs.tools.build import EXECUTED  # noqa: E402

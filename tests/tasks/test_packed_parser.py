@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy
 import pytest
 from commands import Output, fail
-from tiny_treebank import train, write_treebanks
+from treebank_runs import train, write_treebanks
 
 import treelax
 from treelax.__main__ import main
 from treelax.errors import CheckpointError, InputError
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "pack_parser.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pack_parser.py"
 TEXTS = ["the cats see small dogs .", "old cats hear frogs ."]
 WORDS = ["the", "cats", "dogs", "see", "hear", "frogs", "."]
 

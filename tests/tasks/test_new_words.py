@@ -36,10 +36,10 @@ def model(folder, files):
     return SentenceModel.from_run(folder / "without", vectors=files)
 
 
-def read_count(model, ask):
-    """How often files are read for something that is asked."""
+def read_count(model, call):
+    """How often a call reads files."""
     with mock.patch.object(word_vectors, "load_joined", wraps=word_vectors.load_joined) as load:
-        ask(model)
+        call(model)
     return load.call_count
 
 
@@ -58,26 +58,13 @@ def test_known_words_stay_as_they_are(model):
     assert {word: model.vectors.known[word] for word in known} == known
     assert set(model.vectors.known) - set(known) == {"superb", "Film"}
     assert torch.equal(model.vectors.matrix[:rows], old.vectors.matrix)
-    table, before = model.network.encoder.embedding, old.network.encoder.embedding
+    table, first = model.network.encoder.embedding, old.network.encoder.embedding
     assert torch.equal(table.table, model.vectors.matrix)
     assert table.learned is not None
-    assert before.learned is not None
-    assert torch.equal(table.learned, before.learned)
+    assert first.learned is not None
+    assert torch.equal(table.learned, first.learned)
     assert "zzyzx" not in model.vectors
     assert model.vectors.id("zzyzx") == old.vectors.id("zzyzx")
-
-
-def test_files_are_read_when_there_are_new_words(model):
-    assert read_count(model, lambda m: m.predict(["the film", ""])) == 0
-    assert read_count(model, lambda m: m.predict(TEXTS * 40, batch_size=1)) == 1
-    assert read_count(model, lambda m: m.predict(TEXTS)) == 0  # also those that were not found
-
-
-def test_a_stream_is_looked_up_a_piece_at_a_time(model):
-    pieces = ["superb"] * 32 + ["the"] * 32 + ["awful"]
-    assert read_count(model, lambda m: list(m.stream(iter(pieces), batch_size=1))) == 2
-    assert read_count(model, lambda m: m.look_up(["superb", "Film"])) == 1
-    assert read_count(model, lambda m: list(m.stream(["Film"]))) == 0
 
 
 def test_what_was_looked_up_is_saved(model, tmp_path):
@@ -98,13 +85,6 @@ def test_other_spellings_share_a_row(model):
     assert known["superb"] == known["Superb"] == len(model.vectors.matrix) - 1
 
 
-def test_several_threads(folder, model):
-    expected = SentenceModel.from_run(folder / "with").predict(TEXTS)
-    with ThreadPoolExecutor(4) as pool:
-        for said in pool.map(lambda _: model.predict(TEXTS), range(8)):
-            assert said == expected
-
-
 def test_a_model_that_is_moved_and_trained_on(model):
     model.double()
     with torch.inference_mode():
@@ -113,3 +93,18 @@ def test_a_model_that_is_moved_and_trained_on(model):
     assert table.dtype == torch.float64
     assert not table.is_inference()
     assert len(table) == len(model.vectors.matrix)
+
+
+def test_files_are_read_when_there_are_new_words(model):
+    assert read_count(model, lambda m: m.predict(["the film", ""])) == 0
+    # of a stream, a piece at a time
+    pieces = ["superb"] * 32 + ["the"] * 32 + ["awful"]
+    assert read_count(model, lambda m: list(m.stream(iter(pieces), batch_size=1))) == 2
+    assert read_count(model, lambda m: m.predict(TEXTS * 40, batch_size=1)) == 1
+    assert read_count(model, lambda m: m.predict(TEXTS)) == 0  # also those that were not found
+
+
+def test_several_threads(folder, model):
+    expected = SentenceModel.from_run(folder / "with").predict(TEXTS)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(model.predict, [TEXTS] * 8)) == [expected] * 8
