@@ -278,8 +278,9 @@ def test_two_trees_that_share_a_loss_get_its_whole_gradient(tmp_path, kind):
     task.model.double()
     copies = 2 if consistency else 1
     # few trees, and more than one
-    index = (task.lengths.sum(1) + 100 * (task.lengths.amin(1) < 3)).argmin(keepdim=True)
-    shape = tuple(task.lengths[index][0].tolist())
+    lengths = task.train.lengths + task.null
+    index = (lengths.sum(1) + 100 * (lengths.amin(1) < 3)).argmin(keepdim=True)
+    shape = tuple(lengths[index][0].tolist())
     encoder, latent = task.model.encoder, task.model.encoder.tree
     weight = latent.scorer.head[0].weight
 

@@ -216,18 +216,17 @@ def test_what_is_refused(run: Path, tmp_path: Path, capsys: Output) -> None:
 
 
 def test_sentences_too_long_are_refused_or_skipped(
-    run: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+    run: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    monkeypatch.setattr("treelax.apps.tasks.sentences.inputs.MAX_WORDS", 2)
-    rows = [("a", str(m), "dep") for m in (0, 1, 2)]
+    rows = [("a", str(m), "dep") for m in range(10_001)]
     file = written(tmp_path, conllu(*rows) + conllu(rows[0]), "x.conllu")
     out = tmp_path / "y.conllu"
     for command, option in (
-        (["eval", run, "--data", file], ["--max-length", "2"]),
+        (["eval", run, "--data", file], ["--max-length", "9"]),
         (["predict", run, file, "--out", out], ["--unusable", "drop"]),
     ):
         message = fail(capsys, *command)
-        assert "x.conllu, line 1: received 3 words" in message
+        assert "x.conllu, line 1: received 10,001 words" in message
         assert option[0] in message
         assert "1 line dropped: too many words (1)" in told(capsys, *command, *option)
     assert len(out.read_text().splitlines()) == 2
