@@ -4,58 +4,16 @@ from importlib import import_module
 from typing import Any
 
 #: Where public names come from; their types are in __init__.pyi.
-_HOMES = {
-    "IMLE": "estimators",
-    "REINFORCE": "estimators",
-    "RLOO": "estimators",
-    "SPIGOT": "estimators",
-    "Binary": "structures",
-    "Exact": "estimators",
-    "Gaussian": "noise",
-    "Gumbel": "noise",
-    "Heads": "structures",
-    "Labelled": "structures",
-    "Marginals": "estimators",
-    "NonProjective": "structures",
-    "Perturbed": "estimators",
-    "Projective": "structures",
-    "ProjectiveTrees": "structures",
-    "Relaxed": "estimators",
-    "SparseMAP": "estimators",
-    "StraightThrough": "estimators",
-    "SumOfGamma": "noise",
-    "TreelaxError": "errors",
-    "fenchel_young_loss": "estimators",
-    "load": "apps.tasks",
+_NAMES = {
+    "errors": "TreelaxError",
+    "noise": "Gaussian Gumbel SumOfGamma",
+    "structures": "Binary Heads Labelled NonProjective Projective ProjectiveTrees",
+    "estimators": "IMLE REINFORCE RLOO SPIGOT Exact Marginals Perturbed Relaxed SparseMAP"
+    " StraightThrough fenchel_young_loss",
+    "apps.tasks": "load",
 }
-__all__ = [
-    "IMLE",
-    "REINFORCE",
-    "RLOO",
-    "SPIGOT",
-    "Binary",
-    "Exact",
-    "Gaussian",
-    "Gumbel",
-    "Heads",
-    "Labelled",
-    "Marginals",
-    "NonProjective",
-    "Perturbed",
-    "Projective",
-    "ProjectiveTrees",
-    "Relaxed",
-    "SparseMAP",
-    "StraightThrough",
-    "SumOfGamma",
-    "TreelaxError",
-    "fenchel_young_loss",
-    "load",
-    "nn",
-    "noise",
-    "ops",
-    "trees",
-]
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+__all__ = sorted([*_HOMES, "nn", "noise", "ops", "trees"])
 __version__ = "0.1.0"
 
 

@@ -78,10 +78,6 @@ def read_brackets(line: str, *, labelled: bool | None = None) -> tuple[list[str]
             labelled if it could be and is not a plain binary tree, where all brackets are pairs. So
             for single words, such as ``(S (UH Yes))``, say ``labelled=True``.
 
-    Returns:
-        words: a list of n words.
-        spans: a list of ``(i, j, label)``, one for each bracket.
-
     Example:
         >>> read_brackets("((The cat) sat)")
         (['The', 'cat', 'sat'], [(0, 2, None), (0, 1, None)])
@@ -174,9 +170,6 @@ def to_nltk(
     """A binary tree as an `nltk.Tree`, with empty labels where there are none.
 
     Takes what `brackets` takes.
-
-    Raises:
-        BackendError: the nltk library is not installed.
 
     Example:
         >>> print(to_nltk(torch.ones(2, 2).triu(), ["Dogs", "bark"]))

@@ -43,16 +43,8 @@ def __dir__() -> list[str]:
 def from_torch_struct(potentials: Tensor, structure: Structure) -> Tensor:
     """From ``DependencyCRF``, ``NonProjectiveDependencyCRF`` or ``TreeCRF`` to treelax.
 
-    Args:
-        potentials: ``(..., n, n)`` for arcs, with those of the root on the diagonal, and
-            ``(..., n, n, labels)`` for spans and for arcs with labels.
-        structure: what they are scores of, such as `treelax.Projective`.
-
-    Returns:
-        ``(..., n+1, n+1)`` for arcs and ``(..., n, n)`` for spans, then labels if the structure has any.
-
-    Raises:
-        InputError: the shape does not fit the structure.
+    Scores of arcs are ``(..., n, n)``, of spans and of arcs with labels ``(..., n, n, labels)``; the
+    result is what the structure, such as `treelax.Projective`, takes.
 
     Example:
         >>> from treelax import NonProjective
@@ -91,16 +83,6 @@ def to_torch_struct(scores: Tensor, structure: Structure) -> Tensor:
 def from_supar(scores: Tensor, structure: Structure) -> Tensor:
     """From ``DependencyCRF``, ``MatrixTree`` or ``ConstituencyCRF`` to treelax.
 
-    Args:
-        scores: ``(..., n+1, n+1)``, and a dimension of labels if the structure has any.
-        structure: what they are scores of.
-
-    Returns:
-        ``(..., n+1, n+1)`` for arcs and ``(..., n, n)`` for spans, then labels if the structure has any.
-
-    Raises:
-        InputError: the shape does not fit the structure.
-
     Example:
         >>> from treelax import Binary
         >>> from_supar(torch.tensor([[0, 1, 2], [0, 0, 3], [0, 0, 0]]), Binary())
@@ -135,13 +117,6 @@ def from_synjax(log_potentials: Tensor, structure: Structure) -> Tensor:
 
     `torch.from_dlpack` makes a tensor of a JAX array. Arcs are treelax's; spans without labels lose the
     dimension of their one label. SynJax's ``lengths`` of arcs count the root: subtract 1.
-
-    Args:
-        log_potentials: ``(..., n+1, n+1)`` for arcs, ``(..., n, n, labels)`` for spans.
-        structure: what they are scores of.
-
-    Raises:
-        InputError: the shape does not fit the structure.
 
     Example:
         >>> from treelax import Binary

@@ -5,7 +5,8 @@ distribution of the noise is a modelling choice: Gumbel noise is the paper's (Co
 sum-of-gamma noise makes the *score of a whole tree* nearly Gumbel (Niepert et al. 2021), Gaussian
 noise is the usual one of perturbed optimisers (Berthet et al. 2020).
 
-What is reproducible: a generator in the same state on the same kind of device, asked for the same
+All noise is multiplied by its ``scale``; with ``root_arcs=False`` estimators add none to arcs from the
+root. What is reproducible: a generator in the same state on the same kind of device, asked for the same
 shape and type, gives the same bits. A sentence's noise is drawn from one stream together with its
 batch, so it depends on the shape of the batch and on the sentence's place in it. It is zero
 wherever there is no arc, so padding never carries noise.
@@ -52,11 +53,8 @@ def gumbel(
 ) -> Tensor:
     """Draw independent Gumbel(0, 1) variables: ``-log(E)`` with ``E`` exponential of mean 1; all finite.
 
-    Args:
-        shape: of the result.
-        generator: source of the randomness; torch's by default.
-        dtype: of the result; half types are drawn in float32 and rounded.
-        device: of the result. Draws happen on the generator's device, if it has another one.
+    Half types are drawn in float32 and rounded. Draws happen on the generator's device and are moved to
+    ``device``, if that is another one.
 
     Example:
         >>> noise = gumbel((2, 3), generator=torch.Generator().manual_seed(0))
@@ -75,12 +73,7 @@ def gaussian(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Draw independent standard normal variables; arguments are those of `gumbel`.
-
-    Example:
-        >>> gaussian((2, 3), generator=torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 3])
-    """
+    """Draw independent standard normal variables; arguments are those of `gumbel`."""
     target, source, compute = _places(generator, dtype, device)
     drawn = torch.empty(tuple(shape), dtype=compute, device=source).normal_(generator=generator)
     return drawn.to(target, dtype)
@@ -117,7 +110,7 @@ def sum_of_gamma(
     Reference:
         Niepert, Minervini & Franceschi, Implicit MLE (NeurIPS 2021), arXiv:2106.01798.
     """
-    counts = torch.as_tensor(k)
+    counts, size = torch.as_tensor(k), tuple(shape)
     # reading values would make a GPU wait, and torch.compile break its graph
     readable = counts.device.type == "cpu" and not torch.compiler.is_compiling()
     if readable and not bool((counts > 0).all()):
@@ -126,15 +119,13 @@ def sum_of_gamma(
         raise InputError(f"tau: received {tau}; expected a positive number")
     if iterations < 1:
         raise InputError(f"iterations: received {iterations}; expected at least 1")
-    if not broadcasts(given := tuple(counts.shape), tuple(shape)):
-        raise InputError(
-            f"k: received shape {given}; expected one that broadcasts to {tuple(shape)}"
-        )
+    if not broadcasts(given := tuple(counts.shape), size):
+        raise InputError(f"k: received shape {given}; expected one that broadcasts to {size}")
     target, source, compute = _places(generator, dtype, device)
     if source.type not in _GAMMA_DEVICES:
         source = torch.device("cpu")
     counts = counts.to(source, compute)
-    concentration = (1 / counts).expand(tuple(shape)).contiguous()
+    concentration = (1 / counts).expand(size).contiguous()
     # Gamma(1/k, k/i) is k/i · Gamma(1/k, 1), and the k cancels against the 1/k in front
     total = torch.zeros_like(concentration)
     for i in range(1, iterations + 1):
@@ -163,13 +154,7 @@ class _Independent:
 
 
 class Gumbel(_Independent):
-    """Independent Gumbel(0, scale) noise on every part: the paper's.
-
-    ``−s · log E`` with ``E`` exponential of mean 1: a draw and a logarithm for each part.
-
-    Args:
-        scale: factor of the noise; at least 0 and finite.
-        root_arcs: estimators add it to arcs from the root too.
+    """Independent Gumbel(0, scale) noise on every part: the paper's, ``−s · log E`` with ``E ~ Exp(1)``.
 
     Example:
         >>> import treelax as tx
@@ -189,10 +174,6 @@ class Gumbel(_Independent):
 
 class Gaussian(_Independent):
     """Independent normal noise of standard deviation ``scale`` on every part, with a draw for each.
-
-    Args:
-        scale: factor of the noise; at least 0 and finite.
-        root_arcs: estimators add it to arcs from the root too.
 
     Example:
         >>> import treelax as tx
@@ -215,11 +196,6 @@ class SumOfGamma:
     """Noise of which as many as a structure has parts add up to nearly one Gumbel(0, scale).
 
     The formula is that of `sum_of_gamma`; it costs ``iterations`` draws for each part.
-
-    Args:
-        scale: factor of the noise; at least 0 and finite.
-        iterations: gamma variables in each; see `sum_of_gamma`.
-        root_arcs: estimators add it to arcs from the root too.
 
     Example:
         >>> import treelax as tx
@@ -288,18 +264,16 @@ def perturbation(
 ) -> Tensor:
     """Draw the noise to add to arc scores, zero wherever there is no arc.
 
-    There is no arc in column 0, on the diagonal, and beyond a sentence's length.
+    There is no arc in column 0, on the diagonal, and beyond a sentence's length. The result has shape,
+    type and device of the scores ``(..., n + 1, n + 1)``, and no gradient.
 
     Args:
         noise: "gumbel", "gaussian", "sum-of-gamma" (``k`` is the sentence's length, ``τ = 1``,
             ``s = 10``), or "none" or None for zeros.
-        scores: ``(..., n + 1, n + 1)``, floating point; gives shape, type and device.
-        lengths: integer, broadcasts to ``(...)``, words per sentence; all n by default. Their
-            values are not checked here, since that would wait for the GPU.
-        generator: source of the randomness; torch's by default.
-
-    Returns:
-        ``(..., n + 1, n + 1)`` of the scores' type and device, without gradient.
+        scores: of arcs.
+        lengths: broadcasts to ``(...)``, words per sentence; all n by default. Their values are not
+            checked here, since that would wait for the GPU.
+        generator: source of the randomness.
 
     Example:
         >>> noise = perturbation("gumbel", torch.zeros(4, 4), torch.tensor(2))

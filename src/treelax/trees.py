@@ -53,16 +53,8 @@ def heads_to_tree(
 ) -> Tensor:
     """Turn head vectors ``(..., n)`` into tree tensors ``(..., n + 1, n + 1)`` of zeros and ones.
 
-    Heads need not form a tree, see `is_tree`; each must only be another position of its sentence.
-
-    Args:
-        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
-        dtype: of the result.
-        validate: check the values of heads and lengths, which waits for the GPU.
-
-    Returns:
-        ``(..., n + 1, n + 1)``; column 0 and everything beyond a sentence's length is zero.
+    Heads need not form a tree, see `is_tree`; each must only be another position of its sentence. Column
+    0 and everything beyond a sentence's length is zero. To ``validate`` values waits for the GPU.
 
     Example:
         >>> heads_to_tree(torch.tensor([2, 0, -1]), torch.tensor(2), dtype=torch.int64)
@@ -204,15 +196,9 @@ def constrain(
     ``mask[..., None]``.
 
     Args:
-        heads: ``(..., n)``, integer; the known heads, 0 the root, -1 where unknown.
+        heads: ``(..., n)``; the known heads, 0 the root, -1 where unknown.
         spans: ``(..., n, n)``, 0/1; the known spans, see `spans_to_tensor`.
-        dtype: of the result.
-
-    Returns:
-        ``(..., n + 1, n + 1)`` for heads, ``(..., n, n)`` for spans.
-
-    Raises:
-        InputError: a head is out of range or the word itself, or spans cross.
+        dtype: of the result, ``(..., n + 1, n + 1)`` for heads, ``(..., n, n)`` for spans.
 
     Example:
         >>> from treelax import Binary, Projective

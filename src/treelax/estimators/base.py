@@ -186,13 +186,12 @@ def checked_losses(losses: Any, structures: Tensor, distribution: StructureDistr
     return losses if losses.is_floating_point() else losses.to(structures.dtype)
 
 
-def check_noise(noise: Any, *, optional: bool = True) -> None:
-    """Raise unless it is an object that draws noise, or None where that is allowed."""
-    if not isinstance(noise, Noise) and not (noise is None and optional):
-        others = " or None" if optional else ""
+def check_noise(noise: Any) -> None:
+    """Raise unless it is None or an object that draws noise."""
+    if not isinstance(noise, Noise | None):
         raise InputError(
             f"noise is {noise!r}; expected treelax.Gumbel(), treelax.Gaussian(), "
-            f"treelax.SumOfGamma(){others}."
+            "treelax.SumOfGamma() or None."
         )
 
 

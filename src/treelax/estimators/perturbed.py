@@ -38,7 +38,7 @@ class Perturbed(Estimator):
 
     Args:
         samples: M.
-        noise: `treelax.Gumbel` or `treelax.Gaussian`; its scale is :math:`\sigma`.
+        noise: `treelax.Gumbel` or `treelax.Gaussian` of scale :math:`\sigma`.
 
     Example:
         >>> from treelax import Gaussian, Projective

@@ -24,8 +24,7 @@ class Relaxed(Soft):
     Args:
         relaxation: "softmax" (the paper's) or "entropy" (marginals of the perturbed scores).
         temperature: of the relaxation; the noise is added before.
-        noise: `treelax.Gumbel`, `treelax.Gaussian` or `treelax.SumOfGamma`, or None for none (the
-            paper's G = 0).
+        noise: `treelax.Gumbel`, `treelax.Gaussian` or `treelax.SumOfGamma`, or None (the paper's G = 0).
         samples: structures that `expect` looks at.
 
     Example:

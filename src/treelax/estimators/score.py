@@ -118,9 +118,6 @@ class RLOO(ScoreFunction):
     with marginals :math:`\mu`. Unbiased for any loss, which need not be differentiable. It costs S exact
     samples and their marginals.
 
-    Args:
-        samples: structures that `expect` looks at, at least 2.
-
     Example:
         >>> from treelax import Projective
         >>> trees = Projective()(torch.zeros(2, 5, 5, requires_grad=True))

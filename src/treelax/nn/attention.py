@@ -31,9 +31,7 @@ class IntraAttention(nn.Module):
     over all words :math:`h` of the sentence, :math:`m` itself too, with the scores :math:`W` of
     `ArcScorer`: the baseline without a tree in the paper's tables.
 
-    Args:
-        input_size: of the vectors.
-        size: of the scorer's layers; the other settings are those of `ArcScorer`.
+    The settings are those of `ArcScorer`.
 
     Shape:
         vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
@@ -64,7 +62,6 @@ class IntraAttention(nn.Module):
         self.output_size = 2 * input_size
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Attend and concatenate."""
         check_vectors("vectors", vectors, "batch", "n", self.scorer.input_size)
         check_lengths(lengths, vectors)
         padding = ~word_mask(lengths, vectors.shape[-2])
@@ -90,9 +87,8 @@ class DecomposableAttention(nn.Module):
     Args:
         input_size: of the vectors.
         size: of the hidden layers.
-        classes: number of classes.
-        dropout: inside the perceptrons.
-        attend_dropout: inside F, the same by default.
+        classes: how many relations there are.
+        dropout: inside the perceptrons; ``attend_dropout`` inside F, the same by default.
         pooling: over the words, "max" (Corro & Titov) or "sum" (Parikh et al.).
 
     Shape:
@@ -131,7 +127,6 @@ class DecomposableAttention(nn.Module):
         self.output = linear(size, classes)
 
     def forward(self, a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor) -> Tensor:
-        """Logits of the relation."""
         for name, vectors, lengths in (("a", a, a_lengths), ("b", b, b_lengths)):
             check_vectors(name, vectors, "batch", "n", self.attend.input_size)
             check_lengths(lengths, vectors)
@@ -165,5 +160,4 @@ class DecomposableAttention(nn.Module):
         return logits
 
     def extra_repr(self) -> str:
-        """The pooling, which no part shows."""
         return f"pooling={self.pooling!r}"

@@ -22,9 +22,8 @@ class BiaffineScorer(nn.Module):
 
     Args:
         input_size: of the vectors.
-        size: of the layer of each of the two perceptrons.
+        size: of the layer of each of the two perceptrons, with ``dropout`` inside.
         labels: number of labels; None to score arcs without labels.
-        dropout: inside the perceptrons.
 
     Shape:
         vectors ``(..., n + 1, input_size)``, the root's first, to scores ``(..., n + 1, n + 1)``, or
@@ -57,20 +56,14 @@ class BiaffineScorer(nn.Module):
         self.weight = nn.Parameter(torch.zeros(labels or 1, size + 1, size + 1))
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Score all pairs."""
         head, modifier = self._both(vectors)
         scores = head[..., None, :, :] @ self.weight @ modifier[..., None, :, :].transpose(-1, -2)
         return scores[..., 0, :, :] if self.labels is None else scores.movedim(-3, -1)
 
     def of_heads(self, vectors: Tensor, heads: Tensor) -> Tensor:
-        """Score one arc of each word.
+        """Score one arc of each word, from its head among ``(..., n)``, where 0 is the root.
 
-        Args:
-            vectors: ``(..., n + 1, input_size)``.
-            heads: ``(..., n)``, integer; 0 is the root.
-
-        Returns:
-            ``(..., n)``, or ``(..., n, labels)``: what `forward` has at these arcs, in less time.
+        ``(..., n)``, or ``(..., n, labels)``: what `forward` has at these arcs, in less time.
 
         Example:
             >>> BiaffineScorer(8, 16, labels=3).of_heads(torch.zeros(3, 8), torch.tensor([2, 0])).shape
@@ -98,5 +91,4 @@ class BiaffineScorer(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        """The number of labels."""
         return f"labels={self.labels}"

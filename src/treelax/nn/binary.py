@@ -20,10 +20,8 @@ class SpanScorer(nn.Module):
 
     Args:
         input_size: of the vectors.
-        size: of the layers.
-        layers: of each perceptron.
+        size: of the ``layers`` of each perceptron, with ``dropout`` inside.
         labels: number of labels, for `treelax.Labelled`; None for scores without labels.
-        dropout: inside the perceptrons.
 
     Shape:
         vectors ``(..., n, input_size)``, without a root, to scores ``(..., n, n)`` for
@@ -58,7 +56,6 @@ class SpanScorer(nn.Module):
         self.labels = labels
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Score all pairs."""
         check_vectors("vectors", vectors, "...", "n", self.input_size)
         first, last = self.first(vectors), self.last(vectors)
         # Σ_d w_d a_id b_jd without an (n, n, d) tensor
@@ -78,10 +75,6 @@ class BinaryTreeLSTM(nn.Module):
     A discrete tree has one split with weight for each of its spans, which makes this the ordinary
     TreeLSTM; a soft one mixes the splits. One cell for each span, :math:`O(n^2)` of them, and
     :math:`O(n^3)` sums, a diagonal of the chart at a time.
-
-    Args:
-        input_size: of the word vectors.
-        size: of the states.
 
     Shape:
         vectors ``(..., n, input_size)`` and a tree ``(..., n, n)`` of `treelax.Binary` to states

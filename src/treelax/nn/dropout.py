@@ -76,7 +76,6 @@ class Dropout(nn.Module):
         return factors.mul_(1 / (1 - self.share))
 
     def extra_repr(self) -> str:
-        """The probability."""
         return f"{self.probability}"
 
 

@@ -58,7 +58,6 @@ class WordEmbedding(nn.Module):
             self.learned = nn.Parameter(rows)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Look up."""
         if ids.dtype not in ID_TYPES:
             raise InputError(f"ids has dtype {ids.dtype}; expected int64 or int32")
         if self.learned is None:
@@ -79,6 +78,5 @@ class WordEmbedding(nn.Module):
         self.table = torch.cat([self.table, rows.detach().to(self.table)])
 
     def extra_repr(self) -> str:
-        """The sizes."""
         learned = 0 if self.learned is None else len(self.learned)
         return f"{len(self.table)}, {self.size}, learned={learned}"

@@ -34,7 +34,7 @@ class BiLSTM(nn.Module):
     Args:
         input_size: of the vectors.
         size: of each direction's state; the output has twice as much.
-        stacks: number of stacked layers; each reads both directions of the one below.
+        stacks: how many layers; each reads both directions of the one below.
         dropout: of units of the input and of every layer, the same ones for all words of a sentence.
 
     Shape:
@@ -88,7 +88,6 @@ class BiLSTM(nn.Module):
         return [weight for name, weight in self.named_parameters() if "weight_ih" in name]
 
     def forward(self, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Run all stacks."""
         check_vectors("vectors", vectors, "batch", "n", self.input_size)
         check_lengths(lengths, vectors)
         n = vectors.shape[-2]

@@ -27,8 +27,7 @@ class TreeGCN(nn.Module):
 
     Args:
         input_size: of the vectors.
-        size: of each layer's output.
-        layers: number of GCN layers.
+        size: of the output of all ``layers``.
         dense: each layer's output is put behind its input, so vectors grow by ``size`` a layer.
         dropout: before the activation.
         root_arcs: use arcs from the root; if False no word sees the root, and the root sees no word.
@@ -73,7 +72,6 @@ class TreeGCN(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, vectors: Tensor, tree: Tensor, layout: Padded = PADDED) -> Tensor:
-        """Apply all layers."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
         if layout is PADDED:
             vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
@@ -97,7 +95,6 @@ class TreeGCN(nn.Module):
         return vectors
 
     def extra_repr(self) -> str:
-        """What no part shows."""
         return f"dense={self.dense}, root_arcs={self.root_arcs}"
 
 

@@ -41,14 +41,10 @@ class Packed(Padded):
 
     A layer that treats each word alone has less to do, but shapes depend on lengths, which neither a
     CUDA graph nor ``torch.compile`` can follow.
-
-    Args:
-        places: ``(rows)``, where each row is among the ``batch * n`` padded ones.
-        batch: number of sentences.
-        size: n, of the padded batch.
     """
 
     def __init__(self, places: Tensor, batch: int, size: int) -> None:
+        # where each row is among the batch * size padded ones
         self.places, self.batch, self.size = places, batch, size
         padding = torch.ones(batch * size, dtype=torch.bool, device=places.device)
         self.padding = padding.index_fill_(0, places, False).nonzero()[:, 0]
@@ -56,26 +52,21 @@ class Packed(Padded):
         self.rows[places] = torch.arange(len(places), device=places.device)
 
     def pad(self, rows: Tensor) -> Tensor:
-        """Vectors ``(batch, n, size)``, zeros in the padding."""
         padded: Tensor = _Moved.apply(rows, self, "pad")  # type: ignore[no-untyped-call]
         return padded
 
     def pack(self, padded: Tensor) -> Tensor:
-        """The rows of words; what is in the padding counts for nothing."""
         rows: Tensor = _Moved.apply(padded, self, "pack")  # type: ignore[no-untyped-call]
         return rows
 
     def with_root(self, rows: Tensor, root: Tensor) -> Tensor:
-        """A row of the root for each sentence, then all words."""
         return torch.cat((root.expand(self.batch, -1), rows))
 
     def without_root(self, rows: Tensor) -> Tensor:
-        """The rows of words alone."""
         # a slice would fill a whole gradient with zeros first
         return rows.split((self.batch, len(rows) - self.batch))[1]
 
     def rooted(self) -> Packed:
-        """The layout of the same sentences with a root in front."""
         roots = torch.arange(self.batch, device=self.places.device) * (self.size + 1)
         words = self.places + self.places // self.size + 1
         return Packed(torch.cat((roots, words)), self.batch, self.size + 1)

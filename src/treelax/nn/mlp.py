@@ -19,7 +19,7 @@ class MLP(nn.Sequential):
     activation, as in the GCN layers of the authors' library.
 
     Args:
-        sizes: of the input and of every layer, at least two numbers.
+        sizes: of the input and of every layer.
         dropout: probability of dropping a unit while training.
         activate_last: apply dropout and ReLU after the last layer too.
 
@@ -54,7 +54,6 @@ class MLP(nn.Sequential):
         self.output_size = sizes[-1]
 
     def forward(self, input: Tensor, layout: Padded = PADDED) -> Tensor:
-        """Apply all layers."""
         check_vectors("input", input, "...", self.input_size)
         return self.after_first(self[0](input), layout)
 

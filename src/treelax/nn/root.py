@@ -15,9 +15,6 @@ class Root(nn.Module):
 
     Index 0 is the root everywhere in treelax; the layers that work on trees expect it.
 
-    Args:
-        size: of the word vectors.
-
     Shape:
         words ``(..., n, size)`` to ``(..., n + 1, size)``.
 
@@ -34,12 +31,10 @@ class Root(nn.Module):
         nn.init.xavier_uniform_(self.vector.data[None])
 
     def forward(self, words: Tensor, layout: Padded = PADDED) -> Tensor:
-        """Put the root in front."""
         check_vectors("words", words, "...", "n", self.size)
         return layout.with_root(words, self.vector.to(words.dtype))
 
     def extra_repr(self) -> str:
-        """The size."""
         return str(self.size)
 
 

@@ -25,10 +25,8 @@ class ArcScorer(nn.Module):
 
     Args:
         input_size: of the vectors.
-        size: of every layer of the two perceptrons.
-        layers: of each perceptron.
+        size: of all ``layers`` of the two perceptrons, with ``dropout`` inside.
         distances: largest distance with a separate bias; None for no bias at all.
-        dropout: inside the perceptrons.
         root_arcs: score arcs from the root; if False their score is 0, and a word is attached to the
             root where its other heads score less.
 
@@ -72,7 +70,6 @@ class ArcScorer(nn.Module):
             self.distance = nn.Parameter(torch.zeros(2 * distances + 1))
 
     def forward(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
-        """Score all pairs."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
         heads, modifiers = (
             layout.pad(part(vectors, layout)) for part in (self.head, self.modifier)
@@ -131,5 +128,4 @@ class ArcScorer(nn.Module):
         self.distance.data.copy_(left * (apart < 0) + per_step * steps)
 
     def extra_repr(self) -> str:
-        """What no part shows."""
         return f"distances={self.distances}, root_arcs={self.root_arcs}"

@@ -35,11 +35,10 @@ class SubwordTransformer(nn.Module):
         model: called with ``input_ids`` and ``attention_mask``, both ``(batch, sub-words)``; its result
             has ``last_hidden_state``.
         size: of its vectors.
-        prefix: sub-words in front of every sentence, for example ``[CLS]``.
-        suffix: sub-words behind it.
+        prefix: sub-words in front of every sentence, for example ``[CLS]``; ``suffix`` behind it.
         padding: the sub-word to pad with.
-        limit: the most sub-words of a sentence, prefix and suffix counted; None for no limit.
-        subwords: "mean" or "first".
+        limit: the most sub-words of a sentence, prefix and suffix counted.
+        subwords: whose vectors a word has.
         frozen: leave the transformer as it is.
     """
 
@@ -169,5 +168,4 @@ class SubwordTransformer(nn.Module):
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def extra_repr(self) -> str:
-        """The sizes."""
         return f"{self.size}, words={len(self.starts) - 1}, frozen={self.frozen}"
