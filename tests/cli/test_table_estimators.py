@@ -87,8 +87,8 @@ def test_the_best_value_on_dev_is_chosen(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--rows", "immle"], "--rows: received 'immle'; expected some of relaxed"),
-        (["--rows", ","], "--rows: received ','"),
+        (["--rows", "immle"], "--rows is 'immle'; expected one of 'relaxed'"),
+        (["--rows", ","], "--rows is ','; expected one of"),
         (["--set", "model.estimatr=imle"], "no such key"),
         (["--vectors", "x"], "--vectors: received it for listops; expected it for sst only"),
     ],

@@ -15,23 +15,14 @@ Keep = Sequence[Sequence[bool]]
 
 @dataclass(frozen=True)
 class Agreement:
-    """What some trees have in common with the gold ones; numbers may be expected ones.
+    """What some trees have in common with the gold ones; numbers may be expected ones."""
 
-    Attributes:
-        words: that count.
-        right: of them, those with the gold head.
-        edges: of the gold trees between two words, whose modifier counts.
-        found: of them, those that the trees have too, in either direction.
-        sentences: that have words that count.
-        exact: of them, those with the gold head for every word that counts.
-    """
-
-    words: int
-    right: float
-    edges: int
-    found: float
-    sentences: int
-    exact: float
+    words: int  # that count
+    right: float  # of them, those with the gold head
+    edges: int  # of the gold trees between two words, whose modifier counts
+    found: float  # of them, those that the trees have too, in either direction
+    sentences: int  # that have words that count
+    exact: float  # of them, those with the gold head for every word that counts
 
     @property
     def uas(self) -> float | None:
@@ -52,14 +43,9 @@ class Agreement:
 def agreement(
     trees: Sequence[Heads], gold: Sequence[Heads], *, keep: Keep | None = None
 ) -> Agreement:
-    """Compare trees with gold ones.
+    """Compare trees with gold ones; ``keep`` says which words count, as modifiers.
 
     Words that hang off the root count for `Agreement.uas`, but have no edge for `Agreement.uuas`.
-
-    Args:
-        trees: the heads of each sentence, counted from 1, 0 the root.
-        gold: those they should be.
-        keep: whether each word counts, as a modifier; all by default.
 
     Example:
         >>> found = agreement([(0, 1, 2, 3)], [(2, 0, 2, 3)])
@@ -93,22 +79,14 @@ def by_tag(
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """How far two runs agree, in percent; it is the same in both directions.
+    """How far two runs agree, in percent; it is the same in both directions."""
 
-    Attributes:
-        first: name of a run.
-        second: name of another.
-        uas: words with the same head.
-        undirected: twice the edges that both have over the edges of both, whichever end is the
-            head; None if neither has any.
-        exact: sentences with the same tree.
-    """
-
-    first: str
+    first: str  # their names
     second: str
-    uas: float
+    uas: float  # words with the same head
+    # twice the edges that both have over the edges of both, whichever end is the head
     undirected: float | None
-    exact: float
+    exact: float  # sentences with the same tree
 
 
 def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreement]:

@@ -53,16 +53,7 @@ def random_agreement(
     """How far random projective trees agree with gold ones, as an exact expectation.
 
     A gold arc is in a random tree with its marginal probability under equal scores; so nothing
-    needs to be drawn, and there is no noise.
-
-    Args:
-        gold: the heads of each sentence, counted from 1, 0 the root.
-        keep: whether each word counts, as a modifier; all by default.
-        single_root: only trees with one word under the root are drawn.
-
-    Returns:
-        Numbers of words and edges that may be expected; ``exact`` is about whole trees, where all
-        words count.
+    needs to be drawn, and there is no noise. ``exact`` is about whole trees, where all words count.
 
     Example:
         >>> random_agreement([(0, 1)]).uas  # of the trees (0, 0), (0, 1) and (2, 0)
@@ -83,7 +74,7 @@ def random_agreement(
         right += float(share[[heads[i] for i in counted], [i + 1 for i in counted]].sum())
         shared += float((share[starts, ends] + share[ends, starts]).sum())
         if len(counted) == n and _possible(heads, single_root):
-            exact += math.exp(-log_tree_count(n, single_root=single_root))
+            exact += math.exp(-Projective(single_root).log_count(n))
     return Agreement(words, right, wanted, shared, sentences, exact)
 
 
@@ -92,23 +83,6 @@ def uniform_marginals(n: int, single_root: bool = False) -> Tensor:
     """Probability of each arc in a random projective tree."""
     scores = torch.zeros(n + 1, n + 1, dtype=torch.float64)
     return Projective(single_root)(scores).marginals
-
-
-def log_tree_count(n: int, *, single_root: bool = False) -> float:
-    r"""Logarithm of the number of projective trees over n words.
-
-    .. math:: \frac{1}{2n + 1} \binom{3n}{n}, \quad
-        \text{with a single root} \quad \frac{1}{n} \binom{3n - 2}{n - 1}
-
-    It is the entropy of random trees.
-
-    Example:
-        >>> [round(math.exp(log_tree_count(n))) for n in (1, 2, 3, 4, 5)]
-        [1, 3, 12, 55, 273]
-        >>> [round(math.exp(log_tree_count(n, single_root=True))) for n in (1, 2, 3, 4, 5)]
-        [1, 2, 7, 30, 143]
-    """
-    return Projective(single_root).log_count(n)
 
 
 def _possible(heads: Heads, single_root: bool) -> bool:

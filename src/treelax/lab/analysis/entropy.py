@@ -14,29 +14,12 @@ from treelax.structures import Projective, Structure
 
 @dataclass(frozen=True, slots=True)
 class TreeEntropy:
-    """The distribution over the trees of one sentence.
+    """The distribution over the trees of one sentence; entropies are in nats."""
 
-    Attributes:
-        vertices: words of the tree; a NULL token in front is one of them.
-        entropy: of the distribution, in nats.
-        greatest: entropy of random trees over as many words, in nats.
-        best_arcs: mean probability of the arcs of the best tree, in percent.
-    """
-
-    vertices: int
+    vertices: int  # words of the tree; a NULL token in front is one of them
     entropy: float
-    greatest: float
-    best_arcs: float
-
-    @property
-    def per_word(self) -> float:
-        """Entropy over number of words, in nats."""
-        return self.entropy / self.vertices
-
-    @property
-    def relative(self) -> float | None:
-        """Entropy in percent of the greatest; None where there is one tree only."""
-        return 100 * self.entropy / self.greatest if self.greatest else None
+    greatest: float  # entropy of random trees over as many words
+    best_arcs: float  # mean probability of the arcs of the best tree, in percent
 
 
 @torch.no_grad()
@@ -50,15 +33,10 @@ def tree_entropies(
     :math:`H = \log Z - \sum \mu W` over all trees. Scores are taken as they are, without noise and at
     temperature 1.
 
-    Args:
-        scores: ``(batch, n + 1, n + 1)``, ``scores[h, m]`` of head and modifier.
-        lengths: ``(batch)``, words of each sentence.
-        structure: of the model.
-
     Example:
         >>> [flat] = tree_entropies(torch.zeros(1, 3, 3), torch.tensor([2]))
-        >>> round(math.exp(flat.entropy)), round(flat.relative), round(flat.best_arcs)
-        (3, 100, 50)
+        >>> round(math.exp(flat.entropy)), round(flat.best_arcs)
+        (3, 50)
     """
     wide = scores if scores.device.type == "mps" else scores.double()  # MPS has no float64
     trees = structure(wide, lengths)
@@ -72,20 +50,13 @@ def tree_entropies(
 
 @dataclass(frozen=True)
 class EntropySummary:
-    """Totals over sentences, divided: every word counts the same, so long sentences for more.
+    """Totals over sentences, divided: every word counts the same, so long sentences for more."""
 
-    Attributes:
-        entropy: sum of the entropies over number of sentences, in nats.
-        per_word: the same sum over number of words, in nats.
-        relative: the same sum in percent of that of random trees; None if all sentences are of one
-            word.
-        best_arcs: mean probability of the arcs of the best trees, in percent.
-    """
-
-    entropy: float
-    per_word: float
+    entropy: float  # sum of the entropies over number of sentences, in nats
+    per_word: float  # the same sum over number of words, in nats
+    # the same sum in percent of that of random trees; None if all sentences are of one word
     relative: float | None
-    best_arcs: float
+    best_arcs: float  # mean probability of the arcs of the best trees, in percent
 
 
 def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:

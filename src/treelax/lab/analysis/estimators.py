@@ -24,16 +24,15 @@ from treelax.apps.training.results import device_name
 from treelax.apps.training.run import CONFIG, Run
 from treelax.apps.training.steps import Stepper
 from treelax.errors import InputError
-from treelax.files import atomic_write
 from treelax.lab.analysis.sweep import refuse_other_settings
-from treelax.lab.analysis.tables import RUNS, read_rows, spread, to_csv
+from treelax.lab.analysis.tables import CURVES, RUNS, read_rows, spread, to_csv, write_files
 from treelax.lab.plots import Curve, Panel, draw_panels
 from treelax.lab.tables.by_task import TABLES
 from treelax.lab.tables.paper import PaperTable
 
 TRIAL_SEED = 100  # of no run of a table
 UPDATES = 80  # to time, of which the first quarter warms up
-SPEED, CURVES = "speed.csv", "curves.csv"
+SPEED = "speed.csv"
 LAST = "dev, last epoch"
 SPEED_KEYS = ("estimator", "update_ms", "memory_mb", "device")
 KEYS = ("estimator", "value", "seed", "settings")
@@ -45,16 +44,20 @@ class Row:
     """An estimator, and what is tuned."""
 
     label: str
+    estimator: str
     key: str  # the setting that is tuned
     values: tuple[float, ...]  # those of the learning rate are factors of the preset's
-    settings: tuple[str, ...] = ()
+    setting: str = ""  # another one of the model
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What makes it this row."""
+        names = (f"estimator={self.estimator}", self.setting)
+        return tuple(f"model.{name}" for name in names if name)
 
-def _row(
-    label: str, name: str, key: str, values: tuple[float, ...], more: str | None = None
-) -> Row:
-    settings = (f"model.estimator={name}", *([f"model.{more}"] if more else []))
-    return Row(label, key, values, settings)
+    def tuned(self, value: float) -> str:
+        """The tuned setting with a value, for people."""
+        return f"{self.key.rpartition('.')[2]} {'×' if self.key == RATE else ''}{value:g}"
 
 
 HEAT, STEP, RATE = "model.temperature", "model.estimator.step", "train.learning_rate"
@@ -65,29 +68,29 @@ STEPS, IMLE_STEPS, SCALES = (0.01, 0.1, 1), (0.1, 1, 10), (0.1, 0.3, 1)
 IMLE_4_STEPS = tuple(step / 4 for step in IMLE_STEPS)  # the same for a mean of four losses
 THROUGH, FOUR = "straight-through", "estimator.samples=4"
 ROWS: dict[str, Row] = {
-    "relaxed": _row("relaxed, softmax", "relaxed", HEAT, HEATS),
-    "entropy": _row("relaxed, entropy", "relaxed", HEAT, HEATS, "relaxation=entropy"),
-    "marginals": _row("marginals", "marginals", HEAT, COOL),
+    "relaxed": Row("relaxed, softmax", "relaxed", HEAT, HEATS),
+    "entropy": Row("relaxed, entropy", "relaxed", HEAT, HEATS, "relaxation=entropy"),
+    "marginals": Row("marginals", "marginals", HEAT, COOL),
     # to the end it takes hundreds of trees at 50 tokens, and many times the time of all other rows
-    "sparsemap-10": _row(
+    "sparsemap-10": Row(
         "SparseMAP, 10 steps", "sparsemap", HEAT, COOL, "estimator.max_iterations=10"
     ),
-    THROUGH: _row("straight-through", THROUGH, HEAT, HEATS),
-    "identity": _row(
+    THROUGH: Row("straight-through", THROUGH, HEAT, HEATS),
+    "identity": Row(
         "straight-through, identity", THROUGH, SCALE, SCALES, "estimator.gradient=identity"
     ),
-    "spigot": _row("SPIGOT, simplex", "spigot", STEP, STEPS),
-    "spigot-polytope": _row(
+    "spigot": Row("SPIGOT, simplex", "spigot", STEP, STEPS),
+    "spigot-polytope": Row(
         "SPIGOT, polytope", "spigot", STEP, STEPS, "estimator.projection=polytope"
     ),
-    "spigot-ce": _row("SPIGOT-CE", "spigot", STEP, STEPS, "estimator.form=ce"),
-    "spigot-eg": _row("SPIGOT-EG", "spigot", STEP, STEPS, "estimator.form=eg"),
-    "imle": _row("I-MLE, 1 sample", "imle", STEP, IMLE_STEPS),
-    "imle-4": _row("I-MLE, 4 samples", "imle", STEP, IMLE_4_STEPS, FOUR),
-    "perturbed": _row("perturbed, 4 samples", "perturbed", SCALE, SCALES, FOUR),
-    "reinforce": _row("REINFORCE, 1 sample", "reinforce", RATE, RATES),
-    "reinforce-4": _row("REINFORCE, 4 samples", "reinforce", RATE, RATES, FOUR),
-    "rloo-4": _row("RLOO, 4 samples", "rloo", RATE, RATES, FOUR),
+    "spigot-ce": Row("SPIGOT-CE", "spigot", STEP, STEPS, "estimator.form=ce"),
+    "spigot-eg": Row("SPIGOT-EG", "spigot", STEP, STEPS, "estimator.form=eg"),
+    "imle": Row("I-MLE, 1 sample", "imle", STEP, IMLE_STEPS),
+    "imle-4": Row("I-MLE, 4 samples", "imle", STEP, IMLE_4_STEPS, FOUR),
+    "perturbed": Row("perturbed, 4 samples", "perturbed", SCALE, SCALES, FOUR),
+    "reinforce": Row("REINFORCE, 1 sample", "reinforce", RATE, RATES),
+    "reinforce-4": Row("REINFORCE, 4 samples", "reinforce", RATE, RATES, FOUR),
+    "rloo-4": Row("RLOO, 4 samples", "rloo", RATE, RATES, FOUR),
 }
 PANELS = {  # of the curves
     "trained on soft trees": ("relaxed", "entropy", "marginals", "sparsemap-10"),
@@ -178,7 +181,7 @@ class Study:
         beyond = (change for change in self.changes if change.partition("=")[0].strip() not in free)
         self.settings = " ".join(beyond)  # beyond those of the rows; files may be elsewhere
         self.records = {}
-        for line in _read(self.results / RUNS, (*KEYS, "dev")):
+        for line in self._read(RUNS, (*KEYS, "dev")):
             if line["settings"] != self.settings:
                 raise InputError(
                     f"{self.results / RUNS}: holds runs with the settings "
@@ -231,7 +234,7 @@ class Study:
 
     def collect(self, keys: Sequence[Key]) -> None:
         """Put runs that have ended on record."""
-        curves = _read(self.results / CURVES, ("estimator", "seed", "epoch"))
+        curves = self._read(CURVES, ("estimator", "seed", "epoch"))
         for key in keys:
             path = self.path(key)
             if key in self.records or not (path / CONFIG).exists():
@@ -243,22 +246,19 @@ class Study:
                 continue
             log = read_metrics(run.metrics_file)
             best = next(line for line in log if line["epoch"] == result["best_epoch"])
+            about = {"estimator": key.row, "value": key.value}
             self.records[key] = {
-                **{"estimator": key.row, "setting": ROWS[key.row].key, "value": key.value},
-                "settings": self.settings,
+                **about,
+                **{"setting": ROWS[key.row].key, "settings": self.settings},
                 "dev": round(best["dev"][self.comparison.score], 3),
                 **self.table.record(result, log),
             }
-            if key.seed == TRIAL_SEED:
-                continue
-            curves += [
-                {
-                    **{"estimator": key.row, "value": key.value, "seed": key.seed},
-                    **{"epoch": line["epoch"], "loss": line["loss"]},
-                    "dev": line["dev"][self.comparison.score],
-                }
-                for line in log
-            ]
+            if key.seed != TRIAL_SEED:
+                curves += [
+                    {**about, "seed": key.seed, "epoch": line["epoch"], "loss": line["loss"]}
+                    | {"dev": line["dev"][self.comparison.score]}
+                    for line in log
+                ]
         ordered = sorted(self.records, key=lambda key: (list(ROWS).index(key.row), key[1:]))
         names = ("estimator", "setting", "value", "settings", "dev", *self.table.keys)
         self._write(RUNS, names, [self.records[key] for key in ordered])
@@ -266,7 +266,7 @@ class Study:
 
     def measure(self, device: torch.device, tell: Callable[[str], None]) -> None:
         """Time an update of each row whose settings are chosen, alone on the device."""
-        speeds = _read(self.results / SPEED, SPEED_KEYS)
+        speeds = self._read(SPEED, SPEED_KEYS)
         there = {line["estimator"] for line in speeds}
         for row, value in self.tuning.chosen().items():
             if row in self.rows and row not in there:
@@ -277,36 +277,28 @@ class Study:
 
     def table_rows(self, seeds: int) -> tuple[list[str], list[list[str]]]:
         """Headings and rows of the table, of all rows on record."""
-        columns, first = self.comparison.columns, next(iter(self.comparison.columns))
+        columns, first = self.comparison.columns, next(iter(self.comparison.columns.values()))
         headings = ["estimator", "tuned", "trials, dev", "seeds", *columns]
-        headings += [f"{first}, every seed", LAST, "ms an update", "MB"]
-        speeds = {line["estimator"]: line for line in _read(self.results / SPEED, SPEED_KEYS)}
+        headings += [f"{next(iter(columns))}, every seed", LAST, "ms an update", "MB"]
+        speeds = {line["estimator"]: line for line in self._read(SPEED, SPEED_KEYS)}
         curves = self.curves(seeds)
         rows = []
-        for row, value in self.tuning.chosen().items():
-            runs = [
-                self.records[key]
-                for seed in range(seeds)
-                if (key := Key(row, value, seed)) in self.records
-            ]
+        for name, value in self.tuning.chosen().items():
+            keys = (Key(name, value, seed) for seed in range(seeds))
+            runs = [self.records[key] for key in keys if key in self.records]
             if not runs:
                 continue
-            figures = {name: [float(line[key]) for line in runs] for name, key in columns.items()}
-            tried = [self.tuning.records[Key(row, v, TRIAL_SEED)]["dev"] for v in ROWS[row].values]
-            ends = [curve[max(curve)] for curve in curves.get(row, {}).values()]
-            cost = speeds.get(row, {})
+            row = ROWS[name]
+            tried = (self.tuning.records[Key(name, v, TRIAL_SEED)]["dev"] for v in row.values)
+            ends = [curve[max(curve)] for curve in curves.get(name, {}).values()]
+            cost = (speeds.get(name, {}).get(key) for key in ("update_ms", "memory_mb"))
             rows.append([
-                ROWS[row].label,
-                f"{ROWS[row].key.rpartition('.')[2]} {'×' if ROWS[row].key == RATE else ''}{value:g}",
-                ", ".join(f"{float(dev):.1f}" for dev in tried),
+                *(row.label, row.tuned(value), ", ".join(f"{float(dev):.1f}" for dev in tried)),
                 str(len(runs)),
-                *map(spread, figures.values()),
-                ", ".join(f"{v:.1f}" for v in figures[first]),
+                *(spread([float(line[key]) for line in runs]) for key in columns.values()),
+                ", ".join(f"{float(line[first]):.1f}" for line in runs),
                 spread(ends) if ends else "–",
-                *(
-                    f"{float(cost[key]):.1f}" if cost.get(key) else "–"
-                    for key in ("update_ms", "memory_mb")
-                ),
+                *(f"{float(figure):.1f}" if figure else "–" for figure in cost),
             ])  # fmt: skip
         return headings, rows
 
@@ -314,7 +306,7 @@ class Study:
         """Dev figures of the runs of the table, by row, seed and epoch."""
         chosen = self.tuning.chosen()
         lines: dict[str, dict[str, dict[float, float]]] = {}
-        for line in _read(self.results / CURVES, ("estimator", "value", "seed", "epoch", "dev")):
+        for line in self._read(CURVES, ("estimator", "value", "seed", "epoch", "dev")):
             row = line["estimator"]
             if float(line["value"]) == chosen.get(row) and int(line["seed"]) < seeds:
                 runs = lines.setdefault(row, {}).setdefault(line["seed"], {})
@@ -338,15 +330,13 @@ class Study:
         if panels:
             draw_panels(panels, columns=2, spread="lines").save(file)
 
+    def _read(self, name: str, keys: Sequence[str]) -> list[Record]:
+        """The lines of a CSV, none if it is not there."""
+        file = self.results / name
+        return read_rows(file, dict.fromkeys(keys, str)) if file.exists() else []
+
     def _write(self, name: str, keys: Sequence[str], lines: Sequence[Record]) -> None:
-        self.results.mkdir(parents=True, exist_ok=True)
-        with atomic_write(self.results / name, "w") as file:
-            file.write(to_csv(keys, lines))
-
-
-def _read(file: Path, keys: Sequence[str]) -> list[Record]:
-    """The lines of a CSV, none if it is not there."""
-    return read_rows(file, dict.fromkeys(keys, str)) if file.exists() else []
+        write_files(self.results, {name: to_csv(keys, lines)})
 
 
 def speed(study: Study, key: Key, device: torch.device) -> Record:
@@ -379,15 +369,3 @@ def speed(study: Study, key: Key, device: torch.device) -> Record:
         "memory_mb": memory,
         "device": device_name(device),
     }
-
-
-def check_rows(names: str | None) -> list[str] | None:
-    """The rows of a list with commas."""
-    if names is None:
-        return None
-    rows = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    wrong = [name for name in rows if name not in ROWS]
-    if wrong or not rows:
-        received = wrong[0] if wrong else names
-        raise InputError(f"--rows: received {received!r}; expected some of {', '.join(ROWS)}")
-    return rows

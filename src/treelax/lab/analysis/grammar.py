@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from treelax.lab.analysis.shapes import Heads, check_heads, subtrees
 
-# what each distribution of a `Grammar` counts
-DISTRIBUTIONS = {
-    "arc_lengths": "arcs between words by length",
-    "depths": "sentences by depth",
-    "root_counts": "sentences by words that hang off the root",
-    "modifiers": "words by number of modifiers",
-    "left_modifiers": "words by number of modifiers to their left",
-    "right_modifiers": "words by number of modifiers to their right",
-    "subtree_sizes": "subtrees by number of words",
-    "run_lengths": "runs of words by length",
-}
+DISTRIBUTIONS = (
+    *("arc_lengths", "depths", "root_counts", "modifiers", "left_modifiers", "right_modifiers"),
+    *("subtree_sizes", "run_lengths"),
+)
 
 
 @dataclass(frozen=True)
@@ -32,65 +25,40 @@ class Grammar:
 
     A *run* is a longest series of words each of which but the first hangs off the word before it:
     the spans of left-to-right arcs that section 6.3 of the paper sees.
-
-    Attributes:
-        sentences: number of them.
-        words: number of them.
-        arcs: between two words.
-        tree_share: sentences whose heads form a tree.
-        projective: sentences that are trees without crossing arcs.
-        left_to_right: arcs whose head stands left of the modifier.
-        previous: words whose head is the word before.
-        next: words whose head is the word after.
-        mean_arc_length: how many words further the modifier stands, 1 for neighbours.
-        median_arc_length: of all arcs.
-        mean_depth: of sentences: the most arcs from the root to a word, 1 if all hang off it.
-        mean_roots: words that hang off the root, in a sentence.
-        single_root: sentences with one such word.
-        leaves: words without modifiers.
-        mean_modifiers: of words that have any.
-        one_modifier: words with one modifier, of those that have any.
-        both_sides: words with modifiers to their left and to their right, of those that have any.
-        mean_subtree_size: words in a subtree, leaves left out.
-        contiguous: subtrees, leaves left out, that no other word interrupts.
-        initial: subtrees, leaves left out, whose head is their first word.
-        final: subtrees, leaves left out, whose head is their last word.
-        mean_runs: runs in a sentence.
-        mean_run_length: words in a run.
-        arc_lengths: see `DISTRIBUTIONS`, as the following; each a number of times by value.
     """
 
     sentences: int
     words: int
-    arcs: int
-    tree_share: float
-    projective: float
-    left_to_right: float | None
-    previous: float
-    next: float
-    mean_arc_length: float | None
-    median_arc_length: float | None
-    mean_depth: float | None
-    mean_roots: float
-    single_root: float
-    leaves: float
-    mean_modifiers: float | None
-    one_modifier: float | None
-    both_sides: float | None
-    mean_subtree_size: float | None
-    contiguous: float | None
-    initial: float | None
-    final: float | None
-    mean_runs: float
-    mean_run_length: float
-    arc_lengths: Mapping[int, int] = field(repr=False)
-    depths: Mapping[int, int] = field(repr=False)
-    root_counts: Mapping[int, int] = field(repr=False)
-    modifiers: Mapping[int, int] = field(repr=False)
-    left_modifiers: Mapping[int, int] = field(repr=False)
-    right_modifiers: Mapping[int, int] = field(repr=False)
-    subtree_sizes: Mapping[int, int] = field(repr=False)
-    run_lengths: Mapping[int, int] = field(repr=False)
+    arcs: int  # between two words
+    tree_share: float  # sentences whose heads form a tree
+    projective: float  # sentences that are trees without crossing arcs
+    left_to_right: float | None  # arcs whose head stands left of the modifier
+    previous: float  # words whose head is the word before
+    next: float  # words whose head is the word after
+    mean_arc_length: float | None  # how many words further the modifier stands, 1 for neighbours
+    median_arc_length: float | None  # of all arcs
+    mean_depth: float | None  # of sentences: the most arcs from the root to a word
+    mean_roots: float  # words that hang off the root, in a sentence
+    single_root: float  # sentences with one such word
+    leaves: float  # words without modifiers
+    mean_modifiers: float | None  # of words that have any
+    one_modifier: float | None  # words with one modifier, of those that have any
+    both_sides: float | None  # words with modifiers to either side, of those that have any
+    mean_subtree_size: float | None  # words in a subtree, leaves left out
+    contiguous: float | None  # subtrees, leaves left out, that no other word interrupts
+    initial: float | None  # subtrees, leaves left out, whose head is their first word
+    final: float | None  # subtrees, leaves left out, whose head is their last word
+    mean_runs: float  # runs in a sentence
+    mean_run_length: float  # words in a run
+    # numbers of times by value
+    arc_lengths: Mapping[int, int]  # arcs between words by length
+    depths: Mapping[int, int]  # sentences by depth
+    root_counts: Mapping[int, int]  # sentences by words that hang off the root
+    modifiers: Mapping[int, int]  # words by number of modifiers
+    left_modifiers: Mapping[int, int]  # the same to their left
+    right_modifiers: Mapping[int, int]  # the same to their right
+    subtree_sizes: Mapping[int, int]  # subtrees by number of words
+    run_lengths: Mapping[int, int]  # runs of words by length
 
 
 def grammar(trees: Sequence[Heads]) -> Grammar:

@@ -29,24 +29,14 @@ CHUNK = 512  # examples between two reports of progress
 
 @dataclass(frozen=True)
 class Parses:
-    """What a model says of a corpus.
+    """What a model says of a corpus."""
 
-    Attributes:
-        name: of the run.
-        trees: heads of the discrete tree of each sentence, counted from 1, 0 the root.
-        entropies: of the distribution over the trees of each sentence; None where the trees are not
-            latent.
-        labels: figures of the labels; None if no labels were predicted.
-        single_root: all trees have one word under the root.
-        kind: where the trees come from, as `TrainedParser.trees` says.
-    """
-
-    name: str
-    trees: tuple[Heads, ...]
-    entropies: tuple[TreeEntropy, ...] | None = None
-    labels: LabelFigures | None = None
-    single_root: bool = False
-    kind: str = "latent"
+    name: str  # of the run
+    trees: tuple[Heads, ...]  # of each sentence the heads, counted from 1, 0 the root
+    entropies: tuple[TreeEntropy, ...] | None = None  # None where the trees are not latent
+    labels: LabelFigures | None = None  # None if no labels were predicted
+    single_root: bool = False  # all trees have one word under the root
+    kind: str = "latent"  # where the trees come from, as `TrainedParser.trees` says
 
 
 def parse_corpus(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
+from treelax.apps.tasks.base import LabelFigures
 from treelax.errors import InputError
 from treelax.lab.analysis.agreement import (
     Agreement,
@@ -47,41 +48,51 @@ class TreebankScores:
             f"{key}_without_punctuation": value for key, value in plain.items()
         }
 
+    def record(self) -> dict[str, Any]:
+        """These, and the attachment of each tag."""
+        return self.figures() | {"uas_by_tag": _records(self.by_tag, lambda one: one.uas)}
+
 
 @dataclass(frozen=True)
 class Study:
-    """All that is known of the trees of some runs on one corpus.
-
-    Attributes:
-        corpus: the sentences.
-        runs: what each run says of them.
-        grammars: statistics of the trees of each run, by its name.
-        reference_grammars: of the baselines and, if there is one, of the treebank.
-        pairs: agreement of every two runs.
-        baselines: for each run its agreement with each baseline; expected for random trees.
-        treebank: for each run its agreement with the treebank; None if there is none.
-        treebank_baselines: for each baseline its agreement with the treebank, likewise.
-        words: for each run the parts that words play.
-        tags: for each run the parts that tags play; None if there are no tags.
-        entropies: for each run with latent trees how sure it is of them.
-    """
+    """All that is known of the trees of some runs on one corpus; mappings are by the name of a run."""
 
     corpus: Corpus
     runs: tuple[Parses, ...]
     grammars: Mapping[str, Grammar]
-    reference_grammars: Mapping[str, Grammar]
-    pairs: Sequence[PairAgreement]
-    baselines: Mapping[str, Mapping[str, Agreement]]
-    treebank: Mapping[str, TreebankScores] | None
-    treebank_baselines: Mapping[str, TreebankScores] | None
-    words: Mapping[str, Sequence[Role]]
-    tags: Mapping[str, Sequence[Role]] | None
-    entropies: Mapping[str, EntropySummary]
+    reference_grammars: Mapping[
+        str, Grammar
+    ]  # of the baselines and of the treebank, if there is one
+    pairs: Sequence[PairAgreement]  # of every two runs
+    baselines: Mapping[str, Mapping[str, Agreement]]  # with each one; expected for random trees
+    treebank: Mapping[str, TreebankScores] | None  # None if there is none
+    treebank_baselines: Mapping[str, TreebankScores] | None  # likewise, for each baseline
+    words: Mapping[str, Sequence[Role]]  # the parts that words play
+    tags: Mapping[str, Sequence[Role]] | None  # None if there are no tags
+    entropies: Mapping[str, EntropySummary]  # of the runs with latent trees
 
     @property
     def self_agreement(self) -> tuple[float, float | None] | None:
         """Mean and deviation of the agreement of every two runs, in percent; None for one run."""
         return mean_and_deviation([pair.uas for pair in self.pairs]) if self.pairs else None
+
+    @property
+    def labels(self) -> dict[str, LabelFigures]:
+        """The figures of the runs that predicted labels."""
+        return {run.name: run.labels for run in self.runs if run.labels is not None}
+
+    def all_grammars(self) -> Iterator[tuple[str, str, Grammar]]:
+        """What kind of trees, whose and their statistics."""
+        for name, one in self.grammars.items():
+            yield "run", name, one
+        for name, one in self.reference_grammars.items():
+            yield "gold" if name == GOLD else "baseline", name, one
+
+    def all_scores(self) -> Iterator[tuple[str, str, TreebankScores]]:
+        """What kind of trees, whose and their agreement with the treebank."""
+        for kind, scores in (("run", self.treebank), ("baseline", self.treebank_baselines)):
+            for name, score in (scores or {}).items():
+                yield kind, name, score
 
     def record(self) -> dict[str, Any]:
         """Everything as one object for JSON."""
@@ -91,31 +102,35 @@ class Study:
             "sentences": len(self.corpus.sentences),
             "words": sum(map(len, self.corpus.sentences)),
             "runs": [run.name for run in self.runs],
-            "grammar": {key: asdict(g) for key, g in self.grammars.items()},
-            "reference_grammar": {key: asdict(g) for key, g in self.reference_grammars.items()},
+            "grammar": _records(self.grammars, asdict),
+            "reference_grammar": _records(self.reference_grammars, asdict),
             "agreement": {
                 "mean": mean,
                 "deviation": deviation,
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "baselines": {
-                    run: {name: score.uas for name, score in all_of_it.items()}
-                    for run, all_of_it in self.baselines.items()
+                    run: _records(scores, lambda score: score.uas)
+                    for run, scores in self.baselines.items()
                 },
             },
-            "treebank": _records(self.treebank),
-            "treebank_baselines": _records(self.treebank_baselines),
-            "head_words": {
-                run: [asdict(r) for r in roles[:WORDS_KEPT]] for run, roles in self.words.items()
-            },
-            "tags": self.tags
-            and {run: [asdict(role) for role in roles] for run, roles in self.tags.items()},
-            "entropy": {name: asdict(entropy) for name, entropy in self.entropies.items()},
-            "labels": {
-                run.name: asdict(run.labels) | {"gap": run.labels.gap}
-                for run in self.runs
-                if run.labels is not None
-            },
+            "treebank": _records(self.treebank, TreebankScores.record),
+            "treebank_baselines": _records(self.treebank_baselines, TreebankScores.record),
+            "head_words": _records(self.words, lambda all_: [asdict(r) for r in all_[:WORDS_KEPT]]),
+            "tags": _records(self.tags, lambda all_: [asdict(role) for role in all_]),
+            "entropy": _records(self.entropies, asdict),
+            "labels": _records(self.labels, label_figures),
         }
+
+
+def label_figures(labels: LabelFigures) -> dict[str, Any]:
+    """The figures of labels by name."""
+    return asdict(labels) | {"gap": labels.gap}
+
+
+def _records(
+    named: Mapping[str, Any] | None, record: Callable[[Any], Any]
+) -> dict[str, Any] | None:
+    return None if named is None else {name: record(value) for name, value in named.items()}
 
 
 def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
@@ -126,24 +141,26 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
     Example:
         >>> from treelax.apps.data.conllu import Sentence
         >>> corpus = Corpus("one", (Sentence(("Dogs", "bark"), (2, 0)),))
-        >>> found = study(corpus, [Parses("a", ((0, 1),)), Parses("b", ((2, 0),))])
-        >>> found.self_agreement, found.treebank["b"].all.uas
+        >>> both = study(corpus, [Parses("a", ((0, 1),)), Parses("b", ((2, 0),))])
+        >>> both.self_agreement, both.treebank["b"].all.uas
         ((0.0, None), 100.0)
     """
-    names = [run.name for run in runs]
-    if not names or len(set(names)) < len(names):
+    trees = {run.name: run.trees for run in runs}
+    if not trees or len(trees) < len(runs):
+        names = [run.name for run in runs]
         raise InputError(f"runs: received {names}; expected one or more, with different names")
-    for run in runs:
-        check_same_words(f"trees of {run.name}", run.trees, corpus.words)
+    for name, heads in trees.items():
+        check_same_words(f"trees of {name}", heads, corpus.words)
     # random trees are such as the runs could have made
     single_root = all(run.single_root for run in runs)
     lengths = [len(sentence) for sentence in corpus.sentences]
     fixed: dict[str, Sequence[Heads]] = {
         LEFT_TO_RIGHT: chain_trees(lengths),
         RIGHT_TO_LEFT: chain_trees(lengths, "right-to-left"),
+        **{
+            name: [rule(words) for words in corpus.words] for name, rule in corpus.baselines.items()
+        },
     }
-    for name, rule in corpus.baselines.items():
-        fixed[name] = [rule(words) for words in corpus.words]
     generator = torch.Generator().manual_seed(seed)
     drawn = random_trees(lengths, generator=generator, single_root=single_root)
     references: dict[str, Sequence[Heads]] = {**fixed, RANDOM: drawn}
@@ -151,53 +168,39 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
     treebank = treebank_baselines = None
     if gold is not None:
         references[GOLD] = gold
-        treebank = _treebank(
-            corpus, {run.name: partial(agreement, run.trees, gold) for run in runs}
-        )
-        compared = {name: partial(agreement, trees, gold) for name, trees in fixed.items()}
+        scores = partial(_treebank, corpus)
+        treebank = {name: scores(partial(agreement, heads, gold)) for name, heads in trees.items()}
+        treebank_baselines = {
+            name: scores(partial(agreement, heads, gold)) for name, heads in fixed.items()
+        }
         expected = partial(random_agreement, gold, single_root=single_root)
-        treebank_baselines = _treebank(corpus, {**compared, RANDOM: expected})
+        treebank_baselines[RANDOM] = scores(expected)
     return Study(
         corpus=corpus,
         runs=tuple(runs),
-        grammars={run.name: grammar(run.trees) for run in runs},
-        reference_grammars={name: grammar(trees) for name, trees in references.items()},
-        pairs=pairwise_agreement({run.name: run.trees for run in runs}),
+        grammars={name: grammar(heads) for name, heads in trees.items()},
+        reference_grammars={name: grammar(heads) for name, heads in references.items()},
+        pairs=pairwise_agreement(trees),
         baselines={
-            run.name: {name: agreement(trees, run.trees) for name, trees in fixed.items()}
-            | {RANDOM: random_agreement(run.trees, single_root=single_root)}
-            for run in runs
+            run: {name: agreement(others, heads) for name, others in fixed.items()}
+            | {RANDOM: random_agreement(heads, single_root=single_root)}
+            for run, heads in trees.items()
         },
         treebank=treebank,
         treebank_baselines=treebank_baselines,
-        words={run.name: roles(corpus.words, run.trees) for run in runs},
-        tags=None if tags is None else {run.name: roles(tags, run.trees) for run in runs},
+        words={name: roles(corpus.words, heads) for name, heads in trees.items()},
+        tags=None if tags is None else {name: roles(tags, t) for name, t in trees.items()},
         entropies={
             run.name: entropy_summary(run.entropies) for run in runs if run.entropies is not None
         },
     )
 
 
-def _treebank(
-    corpus: Corpus, compared: Mapping[str, Callable[..., Agreement]]
-) -> dict[str, TreebankScores]:
+def _treebank(corpus: Corpus, compare: Callable[..., Agreement]) -> TreebankScores:
     tags, marks = corpus.tags, punctuation(corpus)
-    keep = [[not mark for mark in row] for row in marks] if any(map(any, marks)) else None
-    return {
-        name: TreebankScores(
-            compare(),
-            None if keep is None else compare(keep=keep),
-            None if tags is None else by_tag(compare, tags),
-        )
-        for name, compare in compared.items()
-    }
-
-
-def _records(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
-    if scores is None:
-        return None
-    records = {name: score.figures() for name, score in scores.items()}
-    for name, score in scores.items():
-        tags = score.by_tag
-        records[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
-    return records
+    keep = [[not mark for mark in row] for row in marks]
+    return TreebankScores(
+        compare(),
+        compare(keep=keep) if any(map(any, marks)) else None,
+        None if tags is None else by_tag(compare, tags),
+    )

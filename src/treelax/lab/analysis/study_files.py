@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from treelax.files import atomic_write
 from treelax.lab.analysis.agreement import Agreement
-from treelax.lab.analysis.grammar import DISTRIBUTIONS, Grammar
+from treelax.lab.analysis.grammar import DISTRIBUTIONS
 from treelax.lab.analysis.roles import Role
-from treelax.lab.analysis.study import GOLD, Study, TreebankScores
-from treelax.lab.analysis.tables import to_csv
+from treelax.lab.analysis.study import Study, label_figures
+from treelax.lab.analysis.tables import to_csv, write_files
 
 Row = dict[str, Any]
 
@@ -32,7 +31,7 @@ def csv_files(study: Study) -> dict[str, str]:
         "grammar.csv": [
             {"kind": kind, "trees": name}
             | {key: value for key, value in asdict(grammar).items() if key not in DISTRIBUTIONS}
-            for kind, name, grammar in _grammars(study)
+            for kind, name, grammar in study.all_grammars()
         ],
         "distributions.csv": list(_distributions(study)),
         "words.csv": list(_roles("word", study.words)),
@@ -44,20 +43,17 @@ def csv_files(study: Study) -> dict[str, str]:
             for name, agreement in all_of_it.items()
         ],
         "treebank.csv": [
-            {"kind": kind, "trees": name} | score.figures() for kind, name, score in _scored(study)
+            {"kind": kind, "trees": name} | score.figures()
+            for kind, name, score in study.all_scores()
         ],
         "treebank_tags.csv": [
             {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
-            for kind, name, score in _scored(study)
+            for kind, name, score in study.all_scores()
             for tag, one in (score.by_tag or {}).items()
         ],
         "entropy.csv": [{"run": run} | asdict(e) for run, e in study.entropies.items()],
         "sentences.csv": list(_sentences(study)),
-        "labels.csv": [
-            {"run": run.name} | asdict(run.labels) | {"gap": run.labels.gap}
-            for run in study.runs
-            if run.labels is not None
-        ],
+        "labels.csv": [{"run": run} | label_figures(f) for run, f in study.labels.items()],
     }
     # six digits, since entropies may be small
     return {name: to_csv(list(rows[0]), rows, ".6g") for name, rows in tables.items() if rows}
@@ -65,18 +61,12 @@ def csv_files(study: Study) -> dict[str, str]:
 
 def write_csv_files(study: Study, folder: Path) -> None:
     """Write all CSV files of a study, each atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in csv_files(study).items():
-        with atomic_write(folder / name, "w") as out:
-            # a lone surrogate, which JSON allows, is written as in JSON
-            out.write(text.encode(errors="backslashreplace").decode())
-
-
-def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
-    for name, grammar in study.grammars.items():
-        yield "run", name, grammar
-    for name, grammar in study.reference_grammars.items():
-        yield "gold" if name == GOLD else "baseline", name, grammar
+    # a lone surrogate, which JSON allows, is written as in JSON
+    escaped = {
+        name: text.encode(errors="backslashreplace").decode()
+        for name, text in csv_files(study).items()
+    }
+    write_files(folder, escaped)
 
 
 def _figures(agreement: Agreement, *names: str) -> Row:
@@ -84,7 +74,7 @@ def _figures(agreement: Agreement, *names: str) -> Row:
 
 
 def _distributions(study: Study) -> Iterator[Row]:
-    for kind, name, grammar in _grammars(study):
+    for kind, name, grammar in study.all_grammars():
         for what in DISTRIBUTIONS:
             counts: Mapping[int, int] = getattr(grammar, what)
             total = sum(counts.values())
@@ -100,12 +90,6 @@ def _roles(unit: str, all_of_it: Mapping[str, Sequence[Role]]) -> Iterator[Row]:
             yield {"run": run, unit: row.pop("name")} | row
 
 
-def _scored(study: Study) -> Iterator[tuple[str, str, TreebankScores]]:
-    for kind, scores in (("run", study.treebank), ("baseline", study.treebank_baselines)):
-        for name, score in (scores or {}).items():
-            yield kind, name, score
-
-
 def _sentences(study: Study) -> Iterator[Row]:
     gold = study.corpus.gold
     for run in study.runs:
@@ -118,6 +102,6 @@ def _sentences(study: Study) -> Iterator[Row]:
                 "roots": heads.count(0),
                 "right_heads": None if gold is None else sum(map(int.__eq__, heads, gold[i])),
                 "entropy": entropy and entropy.entropy,
-                "entropy_per_word": entropy and entropy.per_word,
+                "entropy_per_word": entropy and entropy.entropy / entropy.vertices,
                 "best_arcs": entropy and entropy.best_arcs,
             }

@@ -10,8 +10,10 @@ from statistics import mean, stdev
 from typing import Any
 
 from treelax.errors import DataError, InputError
+from treelax.files import atomic_write
 from treelax.lab.plots import Curve, Panel, draw_panels
 from treelax.lab.tables.paper import Column, PaperTable, Record
+from treelax.ops.checks import one_of
 
 RUNS, TABLE, CURVES = "runs.csv", "table.md", "curves.csv"
 Logs = Mapping[str, Mapping[int, Sequence[Mapping[str, Any]]]]  # by preset and seed
@@ -47,6 +49,23 @@ def spread(values: Sequence[float]) -> str:
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
+
+
+def choose_rows(names: str, known: Iterable[str]) -> list[str]:
+    """The rows of a list with commas."""
+    rows = list(dict.fromkeys(name for part in names.split(",") if (name := part.strip())))
+    known = tuple(known)
+    for name in rows or [names]:
+        one_of("--rows", name, known)
+    return rows
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write texts by the names of their files, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with atomic_write(folder / name, "w") as file:
+            file.write(text)
 
 
 def to_csv(
@@ -100,7 +119,7 @@ def curves_csv(table: PaperTable, logs: Logs) -> str:
     """All epochs of all runs as CSV."""
     rows = (
         {"preset": preset, "run": seed, "epoch": row["epoch"], "loss": row["loss"]}
-        | {key: row["dev"].get(key) for key in table.curves}  # older runs lack soft trees
+        | {key: row["dev"].get(key) for key in table.curves}
         for preset, seeds in logs.items()
         for seed, log in seeds.items()
         for row in log

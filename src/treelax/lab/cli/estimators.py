@@ -9,9 +9,8 @@ import typer
 
 from treelax.apps.cli.commands import Device, Settings, command
 from treelax.apps.cli.console import console, error_console, table
-from treelax.apps.cli.progress import progress
 from treelax.errors import InputError, TrainingError
-from treelax.lab.cli.sweeps import Jobs, train_runs
+from treelax.lab.cli.sweeps import Jobs, check_data, train_runs
 
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
@@ -65,21 +64,25 @@ def compare(
     from treelax.apps.cli.commands import option_settings
     from treelax.apps.tasks.commands import VECTORS
     from treelax.apps.tasks.text.commands import CORPUS
-    from treelax.lab.analysis.estimators import Study, check_rows
+    from treelax.apps.training.devices import find_device
+    from treelax.lab.analysis.estimators import ROWS, Study
+    from treelax.lab.analysis.tables import choose_rows
 
     given = {CORPUS.parameter: source, VECTORS.parameter: vectors}
     if task != "sst" and (source or vectors):
         name = CORPUS.name if source else VECTORS.name
         raise InputError(f"{name}: received it for {task}; expected it for sst only")
     changes = [*option_settings((CORPUS, VECTORS), given), *(settings or ())]
-    study = Study(task, runs, results, check_rows(rows), changes)
+    chosen = None if rows is None else choose_rows(rows, ROWS)
+    study = Study(task, runs, results, chosen, changes)
     failure = None
     if not report:
-        failure = _train(study.tuning, study.tuning.trials(), "trials", device, jobs)
+        place = find_device(device)
+        failure = _train(study.tuning, study.tuning.trials(), "trials", place, jobs)
         if not trials:
-            failure = failure or _train(study, study.finals(seeds), "runs", device, jobs)
+            failure = failure or _train(study, study.finals(seeds), "runs", place, jobs)
             if failure is None:
-                _measure(study, device)
+                study.measure(place, lambda row: error_console.print(f"timing {row}"))
     files = [f"--from {source.name}"] if source else []
     files += [f"--vectors {file.name}" for file in vectors or ()]
     options = [f"--seeds {seeds}", *files, *(f"--set {setting}" for setting in settings or ())]
@@ -88,34 +91,23 @@ def compare(
         raise failure
 
 
-def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> TrainingError | None:
+def _train(study: Any, keys: Any, name: str, place: Any, jobs: int | None) -> TrainingError | None:
     """Train what is not on record; returns what was wrong with runs that failed."""
-    from treelax.apps.training.devices import find_device
-
-    place = find_device(device)
     study.collect(keys)
     missing = study.missing(keys)
     if not missing:
         return None
-    with progress("reading the data", unit="records", transient=True) as bar:
-        study.task.check_data(list(missing.values()), bar.update)
+    check_data(study.task, list(missing.values()))
     try:
         return train_runs(study.task, missing, place, jobs, called=name, parts=2)
     finally:
         study.collect(keys)  # whatever has ended, also if the sweep was interrupted
 
 
-def _measure(study: Any, device: str) -> None:
-    from treelax.apps.training.devices import find_device
-
-    study.measure(find_device(device), lambda row: error_console.print(f"timing {row}"))
-
-
 def _publish(study: Any, seeds: int, options: str) -> None:
     """Print the table and write it."""
-    from treelax.files import atomic_write
     from treelax.lab.analysis.estimators import LAST
-    from treelax.lab.analysis.tables import TABLE, to_markdown
+    from treelax.lab.analysis.tables import TABLE, to_markdown, write_files
 
     headings, rows = study.table_rows(seeds)
     if not rows:
@@ -141,8 +133,7 @@ def _publish(study: Any, seeds: int, options: str) -> None:
     )
     command = f"treelax table estimators {study.results.name} {options}"
     text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"
-    with atomic_write(study.results / TABLE, "w") as file:
-        file.write(text)
+    write_files(study.results, {TABLE: text})
     study.plot(seeds, study.results / "curves.svg")
     console.print(f"written to {study.results}")
 

@@ -43,10 +43,9 @@ def gradients(
 ) -> None:
     """Measure all estimators, and write tables and plot; see HELP."""
     place = results or Path("results", "gradients", structure if structure != "projective" else "")
-    from treelax.files import atomic_write
     from treelax.lab.analysis import gradients as measures
     from treelax.lab.analysis.gradient_plots import draw_gradients
-    from treelax.lab.analysis.tables import to_csv
+    from treelax.lab.analysis.tables import to_csv, write_files
 
     with progress("gradients", seeds * measures.count(structure), unit="settings") as bar:
         records = measures.measured(structure, words, draws, seeds)
@@ -56,10 +55,7 @@ def gradients(
     line = f"treelax table gradients --structure {structure} --words {words} --draws {draws}"
     line += f" --seeds {seeds}"
     texts = {"csv": to_csv(list(rows[0]), rows, ".6g"), "md": measures.report(rows, line)}
-    place.mkdir(parents=True, exist_ok=True)
-    for kind, text in texts.items():
-        with atomic_write(place / f"gradients.{kind}", "w") as file:
-            file.write(text)
+    write_files(place, {f"gradients.{kind}": text for kind, text in texts.items()})
     draw_gradients(rows).save(place / "gradients.svg")
     console.print(f"written to {place}")
 

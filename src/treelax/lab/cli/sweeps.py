@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,12 @@ Jobs = Annotated[
 ]
 
 
+def check_data(task: Task, configs: Sequence[Any]) -> list[str]:
+    """Read the data of some configs; returns what it is."""
+    with progress("reading the data", unit="records", transient=True) as bar:
+        return task.check_data(configs, bar.update)
+
+
 def train_runs(
     task: Task,
     runs: Mapping[Path, Any],
@@ -31,18 +37,9 @@ def train_runs(
     jobs: int | None,
     *,
     called: str = "sweep",
-    parts: int = 1,
+    parts: int = 1,  # of a folder's path that name a run
 ) -> TrainingError | None:
-    """Train or resume runs, given as configs by folder; returns what was wrong with those that failed.
-
-    Args:
-        task: what they are trained for.
-        runs: configs by folder.
-        place: device.
-        jobs: runs at a time; None for 10 on a GPU, one per core on a CPU.
-        called: what the bar is called.
-        parts: of a folder's path that name a run there.
-    """
+    """Train or resume configs by folder; returns what was wrong with runs that failed."""
     from treelax.lab.analysis.sweep import epochs_of, sweep
 
     at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)

@@ -18,10 +18,9 @@ from treelax.apps.cli.commands import (
     with_options,
 )
 from treelax.apps.cli.console import console, error_console, table
-from treelax.apps.cli.progress import progress
 from treelax.errors import InputError, TrainingError
 from treelax.lab.cli import estimators, gradients
-from treelax.lab.cli.sweeps import Jobs, train_runs
+from treelax.lab.cli.sweeps import Jobs, check_data, train_runs
 from treelax.lab.tables.commands import TABLES, TableCommand
 
 if TYPE_CHECKING:
@@ -70,14 +69,15 @@ def make_table(
     """Train all rows of a table over several seeds, and write it."""
     from treelax.apps.tasks import task_named
     from treelax.lab.analysis.sweep import run_name
-    from treelax.lab.analysis.tables import refuse_to_shrink
+    from treelax.lab.analysis.tables import choose_rows, refuse_to_shrink
     from treelax.lab.tables.by_task import TABLES as BY_TASK
 
     task = task_named(spec.task)
     other = recipe not in ("", *spec.recipes[:1])
     key = f"{spec.name}-{recipe}" if other else spec.name
     chosen, place = BY_TASK[spec.task][key], results or Path("results", key)
-    presets, changes = _presets(chosen, rows), list(settings or [])
+    presets = list(chosen.figures) if rows is None else choose_rows(rows, chosen.labels)
+    changes = list(settings or [])
     _refuse_settings(task, chosen, presets, changes)
     files = option_settings(spec.options, options)
     configs = [
@@ -119,17 +119,6 @@ def make_table(
 
 def _key(setting: str) -> str:
     return setting.partition("=")[0].strip()
-
-
-def _presets(chosen: PaperTable, rows: str | None) -> list[str]:
-    from treelax.ops.checks import one_of
-
-    if rows is None:
-        return list(chosen.figures)
-    names = list(dict.fromkeys(name for row in rows.split(",") if (name := row.strip())))
-    for name in names or [rows]:
-        one_of("--rows", name, chosen.labels)
-    return names
 
 
 def _refuse_settings(
@@ -186,9 +175,8 @@ def _train(
     place = find_device(device)
     ended = _ended(task, configs, folder)
     if len(ended) < len(configs):
-        with progress("reading the data", unit="records", transient=True) as bar:
-            for data in task.check_data(configs, bar.update):
-                _refuse_other_data(ended, data)
+        for data in check_data(task, configs):
+            _refuse_other_data(ended, data)
     return train_runs(task, {folder / run_name(c): c for c in configs}, place, jobs)
 
 
@@ -202,7 +190,6 @@ def _publish(
 ) -> None:
     """Print the table and write it, the runs and the curves."""
     from treelax.apps.training.metrics import read_metrics
-    from treelax.files import atomic_write
     from treelax.lab.analysis import tables
 
     configs = [run.config(task.config_type) for run, _ in ended]
@@ -231,10 +218,7 @@ def _publish(
     files = {tables.RUNS: tables.to_csv(chosen.keys, records), tables.TABLE: "\n".join(lines)}
     if chosen.curves:
         files[tables.CURVES] = tables.curves_csv(chosen, logs)
-    results.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        with atomic_write(results / name, "w") as file:
-            file.write(text)
+    tables.write_files(results, files)
     tables.plot_curves(chosen, logs, results)
     console.print(f"written to {results}")
 
