@@ -15,23 +15,15 @@ PUNCTUATION = "PUNCT"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences and what is known of them.
+    """Sentences and what is known of them: heads, tags, labels."""
 
-    Attributes:
-        name: where they come from.
-        sentences: the texts of the first example, of the second, and so on; with heads and tags
-            where they are known.
-        texts: of an example: 2 for pairs.
-        labels: of each example, a class or a tag for each word; None where none are known.
-        has_punctuation: punctuation marks are no words.
-        baselines: by name, the trees that a simple rule gives to words.
-    """
-
-    name: str
-    sentences: tuple[Sentence, ...]
-    texts: int = 1
+    name: str  # where they come from
+    sentences: tuple[Sentence, ...]  # the texts of the first example, of the second, and so on
+    texts: int = 1  # of an example: 2 for pairs
+    # of each example, a class or a tag for each word; None where none are known
     labels: tuple[Label, ...] | None = None
-    has_punctuation: bool = True
+    has_punctuation: bool = True  # punctuation marks are no words
+    # by name, the trees that a simple rule gives to words
     baselines: Mapping[str, Baseline] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from treelax.lab.plots.plot import COLOURS, EDGE, Curves, plot_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CELLS = ("mc", "zero", "mc-st", "zero-st")
+PRESETS = tuple(f"paper-{cell}" for cell in ("mc", "zero", "mc-st", "zero-st"))
 DISCRETE, ATTACHMENT = "operator_accuracy", "attachment"
 COLUMNS: dict[str, Callable[[str], Any]] = {
     **{"preset": str, "seed": int},
@@ -25,10 +25,9 @@ Runs = Sequence[Mapping[str, Any]]
 
 def read_runs(file: Path) -> Runs:
     """The runs of the four cells in a ``runs.csv``."""
-    presets = [f"paper-{cell}" for cell in CELLS]
-    runs = [row for row in read_rows(file, COLUMNS) if row["preset"] in presets]
+    runs = [row for row in read_rows(file, COLUMNS) if row["preset"] in PRESETS]
     if not runs:
-        raise InputError(f"{file}: has no run of table 1; expected rows of {', '.join(presets)}")
+        raise InputError(f"{file}: has no run of table 1; expected rows of {', '.join(PRESETS)}")
     return runs
 
 
@@ -37,11 +36,14 @@ def draw_seeds(runs: Runs) -> Curves:
 
     The seeds of a cell are in the same order, from top to bottom, in both plots.
     """
+    by_seed = sorted(runs, key=lambda run: run["seed"])
     cells = {
-        cell: sorted(seeds, key=lambda run: run["seed"])
-        for cell in CELLS
-        if (seeds := [run for run in runs if run["preset"] == f"paper-{cell}"])
+        preset: seeds
+        for preset in PRESETS
+        if (seeds := [run for run in by_seed if run["preset"] == preset])
     }
+    names = [ESTIMATORS[preset.removeprefix("paper-")] for preset in cells]
+    facts = []
     with plot_style():
         from matplotlib.figure import Figure
 
@@ -54,38 +56,34 @@ def draw_seeds(runs: Runs) -> Curves:
             axes.set(
                 title=f"{what.capitalize()}, {trees}", xlabel=f"test {what}, %", xlim=(-3, 103)
             )
-            axes.set_yticks(range(len(cells)), [ESTIMATORS[cell] for cell in cells])
+            axes.set_yticks(range(len(cells)), names)
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="y", visible=False)
         left.invert_yaxis()
-        for place, (cell, seeds) in enumerate(cells.items()):
-            trained = as_trained(f"paper-{cell}")
-            accuracy, attachment = map(float, (PAPER[f"paper-{cell}"] or "").split(" / "))
+        for place, (preset, seeds) in enumerate(cells.items()):
+            trained, papers = as_trained(preset), (PAPER[preset] or "").split(" / ")
             _dots(left, place, seeds, trained, "one seed")
             if trained != DISCRETE:
                 _dots(left, place, seeds, DISCRETE, "the same with discrete trees", filled=False)
             _dots(right, place, seeds, ATTACHMENT, "one seed")
-            for axes, value in ((left, accuracy), (right, attachment)):
+            for axes, what, key, paper in zip(
+                (left, right),
+                ("accuracy as trained", "attachment"),
+                (trained, ATTACHMENT),
+                papers,
+                strict=True,
+            ):
                 axes.plot(
-                    [value, value],
+                    [float(paper)] * 2,
                     [place - 0.42, place + 0.42],
                     color=COLOURS[1],
                     linewidth=2.5,
                     label="paper",
                     zorder=1,
                 )
+                facts.append(f"{names[place]}: {what} {_range(seeds, key)}, paper {paper}.")
         handles = dict(zip(*left.get_legend_handles_labels()[::-1], strict=True))
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
-    facts = [
-        f"{ESTIMATORS[cell]}: {what} {_range(seeds, key)}, paper {paper}."
-        for cell, seeds in cells.items()
-        for what, key, paper in zip(
-            ("accuracy as trained", "attachment"),
-            (as_trained(f"paper-{cell}"), ATTACHMENT),
-            (PAPER[f"paper-{cell}"] or "").split(" / "),
-            strict=True,
-        )
-    ]
     return Curves(figure, "Table 1: every seed beside the paper's figures", " ".join(facts))
 
 
@@ -94,10 +92,9 @@ def _dots(
 ) -> None:
     """The seeds of a cell, each at a different height."""
     step = 0.64 / max(len(runs) - 1, 1)
-    heights = [place + (number - (len(runs) - 1) / 2) * step for number in range(len(runs))]
     axes.plot(
         [run[column] for run in runs],
-        heights,
+        [place + (number - (len(runs) - 1) / 2) * step for number in range(len(runs))],
         color=COLOURS[0] if filled else EDGE,
         linestyle="none",
         marker="o",

@@ -48,6 +48,10 @@ class TreebankScores:
             f"{key}_without_punctuation": value for key, value in plain.items()
         }
 
+    def uas_of(self, tag: str) -> float | None:
+        """The attachment of words with a tag."""
+        return self.by_tag[tag].uas if self.by_tag else None
+
     def record(self) -> dict[str, Any]:
         """These, and the attachment of each tag."""
         return self.figures() | {"uas_by_tag": _records(self.by_tag, lambda one: one.uas)}

@@ -7,7 +7,7 @@ from statistics import mean
 
 from treelax.lab.analysis.entropy import TreeEntropy
 from treelax.lab.analysis.grammar import Grammar
-from treelax.lab.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.lab.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study
 from treelax.lab.plots import Curve, Curves, Panel, draw_curves, draw_panels
 from treelax.lab.plots.plot import COLOURS, FADED, plot_style
 
@@ -34,30 +34,25 @@ def draw_study(study: Study) -> dict[str, Curves]:
     - ``entropy``: by length of the sentence, if there are latent trees.
     """
     plots = {"distributions": _distributions(study), "agreement": _agreement(study)}
-    if study.treebank is not None and study.treebank_baselines is not None:
-        plots["treebank"] = _treebank(study.treebank, study.treebank_baselines)
+    if study.treebank is not None:
+        plots["treebank"] = _treebank(study)
         if study.corpus.tags is not None:
-            plots["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
+            plots["treebank_tags"] = _by_tag(study)
     if study.entropies:
         plots["entropy"] = _entropy(study)
     return plots
 
 
-def run_name(name: str) -> str:
-    """The end of a name, which tells runs apart."""
-    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
-
-
 def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Short names of runs, or whole ones where short ones would be the same."""
-    short = [run_name(name) for name in names]
+    """The ends of names, which tell runs apart, or whole names where their ends are the same."""
+    short = [name if len(name) <= NAME else f"…{name[1 - NAME :]}" for name in names]
     chosen = short if len(set(short)) == len(names) else names
     return dict(zip(names, chosen, strict=True))
 
 
-def _label(study: Study) -> str:
-    runs = study.runs
-    return run_name(runs[0].name) if len(runs) == 1 else f"{len(runs)} runs"
+def _label(study: Study, several: str = "") -> str:
+    [label, *others] = _labels([run.name for run in study.runs]).values()
+    return f"{several}{len(study.runs)} runs" if others else label
 
 
 def _distributions(study: Study) -> Curves:
@@ -96,36 +91,31 @@ def _agreement(study: Study) -> Curves:
     )
 
 
-def _treebank(
-    runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
-) -> Curves:
-    labels = _labels(list(runs))
-    named = {labels[name]: score for name, score in runs.items()}
+def _treebank(study: Study) -> Curves:
+    labels = _labels([run.name for run in study.runs])
+    shares = {labels.get(name, name): [s.all.uas or 0.0] for _, name, s in study.all_scores()}
     return draw_bars(
         "Agreement with gold trees",
         "heads that are right, %",
-        {name: [score.all.uas or 0.0] for name, score in {**named, **baselines}.items()},
-        faded=frozenset(baselines) - frozenset(named),
+        shares,
+        faded=frozenset(shares) - frozenset(labels.values()),
     )
 
 
-def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Curves:
-    def at(score: TreebankScores, tag: str) -> float:
-        return (score.by_tag or {})[tag].uas or 0.0
-
+def _by_tag(study: Study) -> Curves:
+    runs, baselines = study.treebank or {}, study.treebank_baselines or {}
     tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
-    label = run_name(next(iter(runs))) if len(runs) == 1 else f"mean of {len(runs)} runs"
     return draw_bars(
         "Agreement with gold trees by tag of the modifier",
         "heads that are right, %",
         {
             tag: [
-                mean(at(score, tag) for score in runs.values()),
-                *(at(score, tag) for score in baselines.values()),
+                mean(score.uas_of(tag) or 0.0 for score in runs.values()),
+                *(score.uas_of(tag) or 0.0 for score in baselines.values()),
             ]
             for tag in tags
         },
-        series=[label, *baselines],
+        series=[_label(study, "mean of "), *baselines],
     )
 
 

@@ -9,7 +9,6 @@ from statistics import mean
 from treelax.apps.table import Cell, Table
 from treelax.errors import counted
 from treelax.lab.analysis.agreement import mean_and_deviation
-from treelax.lab.analysis.grammar import Grammar
 from treelax.lab.analysis.roles import roles
 from treelax.lab.analysis.study import Study, TreebankScores
 from treelax.lab.analysis.tables import spread
@@ -77,6 +76,7 @@ LABELS = {
     "gap": "by how many points discrete trees are better",
     "same label, %": "labels that are the same with both",
 }
+Rows = list[list[Cell]]
 
 
 def study_tables(study: Study) -> Iterator[Table]:
@@ -87,10 +87,10 @@ def study_tables(study: Study) -> Iterator[Table]:
 
 def main_tables(study: Study) -> Iterator[Table]:
     """What is right, how far trees agree, how sure they are, and what they look like."""
-    if any(run.labels is not None for run in study.runs):
+    if study.labels:
         yield _labels(study)
-    if study.treebank is not None and study.treebank_baselines is not None:
-        yield _treebank(study.treebank, study.treebank_baselines)
+    if study.treebank is not None:
+        yield _treebank(study)
     yield _baselines(study)
     yield _grammar_table(study, "Arcs", ARCS)
     if study.entropies:
@@ -100,64 +100,43 @@ def main_tables(study: Study) -> Iterator[Table]:
 def more_tables(study: Study) -> Iterator[Table]:
     """Distributions, and figures of single words, tags and runs."""
     yield _grammar_table(study, "Branching and spans", SPANS)
-    yield shares_table(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
-    yield shares_table(study, "Words by number of modifiers, %", "modifiers", MODIFIERS)
+    yield _shares(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
+    yield _shares(study, "Words by number of modifiers, %", "modifiers", MODIFIERS)
     words, tags = study.corpus.words, study.corpus.tags
-    yield roles_table(study, "Words with the most modifiers", "word", words, HEAD_WORDS)
+    yield _roles(study, "Words with the most modifiers", "word", words, HEAD_WORDS)
     if tags is not None:
-        yield roles_table(study, "Tags with the most modifiers", "tag", tags, None)
+        yield _roles(study, "Tags with the most modifiers", "tag", tags, None)
     if len(study.runs) in MATRIX:
         yield _matrix(study)
-    if study.treebank and study.treebank_baselines and tags is not None:
-        yield _by_tag(study.treebank, study.treebank_baselines)
+    if study.treebank is not None and tags is not None:
+        yield _by_tag(study)
 
 
-def _matrix(study: Study) -> Table:
-    names = [run.name for run in study.runs]
-    pair_uas = {(pair.first, pair.second): pair.uas for pair in study.pairs}
-    rows = []
-    for number, name in enumerate(names, 1):
-        figures = (pair_uas.get((name, other), pair_uas.get((other, name))) for other in names)
-        rows.append([f"{name} ({number})", *map(one_decimal, figures)])
-    columns = ["run", *map(str, range(1, len(names) + 1))]
-    return Table(columns, rows, "Agreement of runs: heads that are the same, %")
+def _labels(study: Study) -> Table:
+    rows: Rows = [
+        [run, f.labels, f.accuracy, f.soft_accuracy, f.gap, f.same]
+        for run, f in study.labels.items()
+    ]
+    title = "Labels with discrete and with soft trees"
+    return Table(["run", "labels", *LABELS], rows, title, headings=LABELS)
 
 
-def _baselines(study: Study) -> Table:
-    baselines = list(next(iter(study.baselines.values())))
-    several = len(study.runs) > 1
-    rows: list[list[Cell]] = []
-    for run in study.runs:
-        cells: list[Cell] = [run.name]
-        if several:
-            cells.append(mean(p.uas for p in study.pairs if run.name in (p.first, p.second)))
-        rows.append([*cells, *(study.baselines[run.name][name].uas for name in baselines)])
-    others = "other runs and simple trees" if several else "simple trees"
-    title = f"Agreement with {others}: heads that are the same, %"
-    note = None
-    if several:
-        agreement = spread([pair.uas for pair in study.pairs])
-        note = f"{counted(len(study.pairs), 'pair')} of runs: {agreement}"
-    columns = ["run", *["other runs"] * several, *baselines]
-    return Table(columns, rows, title, note)
-
-
-def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
+def _treebank(study: Study) -> Table:
     def cells(score: TreebankScores) -> list[float | None]:
         scores = [score.all.uas, score.all.uuas, score.all.exact_trees]
         return scores if score.plain is None else [*scores, score.plain.uas, score.plain.uuas]
 
-    rows: list[list[Cell]] = [[name, *cells(score)] for name, score in runs.items()]
+    runs = [cells(score) for score in (study.treebank or {}).values()]
+    rows: Rows = [[name, *cells(score)] for kind, name, score in study.all_scores()]
     if len(runs) > 1:
-        columns = [
-            [value for value in column if value is not None]
-            for column in zip(*(cells(score) for score in runs.values()), strict=True)
+        known = [[value for value in column if value is not None] for column in zip(*runs)]  # noqa: B905
+        summary = [mean_and_deviation(column) if column else (None, None) for column in known]
+        middle, deviation = zip(*summary, strict=True)
+        rows[len(runs) : len(runs)] = [
+            [f"mean of {len(runs)} runs", *middle],
+            ["± deviation", *deviation],
         ]
-        summary = [mean_and_deviation(column) if column else (None, None) for column in columns]
-        rows.append([f"mean of {len(runs)} runs", *(middle for middle, _ in summary)])
-        rows.append(["± deviation", *(spread for _, spread in summary)])
-    rows += [[name, *cells(score)] for name, score in baselines.items()]
-    total = next(iter(runs.values()))
+    _, _, total = next(study.all_scores())
     named, note = list(TREEBANK)[:3], None
     if total.plain is not None:
         named = list(TREEBANK)
@@ -166,24 +145,24 @@ def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treeba
     return Table(["trees", *named], rows, title, note, {name: TREEBANK[name] for name in named})
 
 
-def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
-    first = next(iter(runs.values())).by_tag or {}
-    several = len(runs) > 1
-    rows: list[list[Cell]] = []
-    for tag, one in first.items():
-        values = [(score.by_tag or first)[tag].uas or 0.0 for score in runs.values()]
-        middle, deviation = mean_and_deviation(values)
-        cells: list[Cell] = [short_word(tag), one.words, middle]
-        if several:
-            cells.append(deviation)
-        rows.append([*cells, *((score.by_tag or first)[tag].uas for score in baselines.values())])
-    named = [f"{len(runs)} runs", "±"] if several else list(runs)
-    columns = ["tag", "words", *named, *baselines]
-    return Table(columns, rows, "UAS by tag of the modifier, %")
+def _baselines(study: Study) -> Table:
+    several = len(study.runs) > 1
+    rows: Rows = []
+    for run, scores in study.baselines.items():
+        pairs = [pair.uas for pair in study.pairs if run in (pair.first, pair.second)]
+        others = [mean(pairs)] if several else []
+        rows.append([run, *others, *(score.uas for score in scores.values())])
+    title, note = "Agreement with simple trees: heads that are the same, %", None
+    if several:
+        title = title.replace("with", "with other runs and", 1)
+        agreement = spread([pair.uas for pair in study.pairs])
+        note = f"{counted(len(study.pairs), 'pair')} of runs: {agreement}"
+    columns = ["run", *["other runs"] * several, *next(iter(study.baselines.values()))]
+    return Table(columns, rows, title, note)
 
 
 def _entropies(study: Study) -> Table:
-    rows = [
+    rows: Rows = [
         [name, f"{e.entropy:.3f}", f"{e.per_word:.3f}", e.relative, e.best_arcs]
         for name, e in study.entropies.items()
     ]
@@ -191,70 +170,77 @@ def _entropies(study: Study) -> Table:
     return Table(["run", *ENTROPY], rows, title, headings=ENTROPY)
 
 
-def _labels(study: Study) -> Table:
-    rows = [
-        [run.name, f.labels, f.accuracy, f.soft_accuracy, f.gap, f.same]
-        for run in study.runs
-        if (f := run.labels) is not None
-    ]
-    title = "Labels with discrete and with soft trees"
-    return Table(["run", "labels", *LABELS], rows, title, headings=LABELS)
-
-
-def short_word(word: str) -> str:
-    """The beginning of a word."""
-    return word if len(word) <= WORD else f"{word[: WORD - 1]}…"
-
-
-def one_decimal(value: float | None) -> str:
-    """A number with one decimal, which takes less room than two."""
-    return "" if value is None else f"{value:.1f}"
-
-
-def _grammars(study: Study) -> list[tuple[str, Grammar]]:
-    return [*study.grammars.items(), *study.reference_grammars.items()]
-
-
 def _grammar_table(study: Study, title: str, figures: Mapping[str, tuple[str, str]]) -> Table:
     """Figures of a `Grammar`, by the headings of their columns."""
-    rows: list[list[Cell]] = []
-    for name, grammar in _grammars(study):
+    rows: Rows = []
+    for _, name, grammar in study.all_grammars():
         cells = {figure: getattr(grammar, figure) for figure in figures}
         if "median_arc_length" in cells:  # a whole number, or a half
-            cells["median_arc_length"] = one_decimal(grammar.median_arc_length)
+            cells["median_arc_length"] = _one_decimal(grammar.median_arc_length)
         rows.append([name, *cells.values()])
     headings = dict(figures.values())
     return Table(["trees", *headings], rows, title, headings=headings)
 
 
-def shares_table(
-    study: Study, title: str, what: str, ranges: Sequence[tuple[int, float, str]]
-) -> Table:
+def _shares(study: Study, title: str, what: str, ranges: Sequence[tuple[int, float, str]]) -> Table:
     """A distribution, in percent."""
-    rows: list[list[Cell]] = []
-    for name, grammar in _grammars(study):
+    rows: Rows = []
+    for _, name, grammar in study.all_grammars():
         counts: Mapping[int, int] = getattr(grammar, what)
         total = sum(counts.values())
-        cells: list[Cell] = [name]
-        for first, last, _ in ranges:
-            part = sum(times for value, times in counts.items() if first <= value <= last)
-            cells.append(one_decimal(100 * part / total) if total else None)
-        rows.append(cells)
+        parts = [sum(n for v, n in counts.items() if low <= v <= high) for low, high, _ in ranges]
+        rows.append(
+            [name, *(_one_decimal(100 * part / total) if total else None for part in parts)]
+        )
     return Table(["trees", *(heading for _, _, heading in ranges)], rows, title)
 
 
-def roles_table(
+def _roles(
     study: Study, title: str, unit: str, names: Sequence[Sequence[str]], most: int | None
 ) -> Table:
     """The roles of words or tags in the trees of all runs."""
     count = len(study.runs)
     trees = [heads for run in study.runs for heads in run.trees]
-    rows: list[list[Cell]] = []
+    rows: Rows = []
     for role in roles([*names] * count, trees, most=most):
         if most is not None and not role.modifiers:
             break  # the others have none either
         figures = (role.mean_modifiers, role.heads, role.leaves, role.roots, role.left_heads)
-        cells: list[Cell] = [short_word(role.name), role.times // count, *map(one_decimal, figures)]
-        rows.append([*cells, short_word(role.usual_head), one_decimal(role.usual)])
+        cells: list[Cell] = [_short(role.name), role.times // count, *map(_one_decimal, figures)]
+        rows.append([*cells, _short(role.usual_head), _one_decimal(role.usual)])
     of_all = f"; all {count} runs together" if count > 1 else ""
     return Table([unit, "times", *ROLES], rows, title + of_all, headings=ROLES)
+
+
+def _matrix(study: Study) -> Table:
+    names = [run.name for run in study.runs]
+    uas = {frozenset((pair.first, pair.second)): pair.uas for pair in study.pairs}
+    rows: Rows = [
+        [f"{name} ({number})", *(_one_decimal(uas.get(frozenset((name, b)))) for b in names)]
+        for number, name in enumerate(names, 1)
+    ]
+    columns = ["run", *map(str, range(1, len(names) + 1))]
+    return Table(columns, rows, "Agreement of runs: heads that are the same, %")
+
+
+def _by_tag(study: Study) -> Table:
+    runs, baselines = study.treebank or {}, study.treebank_baselines or {}
+    several = len(runs) > 1
+    rows: Rows = []
+    for tag, one in (next(iter(runs.values())).by_tag or {}).items():
+        middle, deviation = mean_and_deviation([s.uas_of(tag) or 0.0 for s in runs.values()])
+        cells: list[Cell] = [_short(tag), one.words, middle, *[deviation] * several]
+        rows.append([*cells, *(score.uas_of(tag) for score in baselines.values())])
+    named = [f"{len(runs)} runs", "±"] if several else list(runs)
+    columns = ["tag", "words", *named, *baselines]
+    return Table(columns, rows, "UAS by tag of the modifier, %")
+
+
+def _short(word: str) -> str:
+    """The beginning of a word."""
+    return word if len(word) <= WORD else f"{word[: WORD - 1]}…"
+
+
+def _one_decimal(value: float | None) -> str:
+    """A number with one decimal, which takes less room than two."""
+    return "" if value is None else f"{value:.1f}"

@@ -42,8 +42,7 @@ def summary(study: Study) -> list[str]:
 def _right(study: Study) -> str:
     """Labels and heads that are right, as far as the right ones are known."""
     facts = []
-    labels = [run.labels for run in study.runs if run.labels is not None]
-    if known := [f for f in labels if f.accuracy is not None]:
+    if known := [f for f in study.labels.values() if f.accuracy is not None]:
         given = study.corpus.labels or ()
         unit = "tags" if any(isinstance(one, tuple) for one in given) else "labels"
         counts = Counter(one for label in given for one in several_labels(label) if one is not None)
@@ -66,10 +65,9 @@ def _right(study: Study) -> str:
             f"{', which training never shows' if unseen else ''} ({best}: {_percent([score.all.uas])}), "
             f"and {_percent([one.exact_trees for one in scores])} of the sentences their whole gold tree"
         )
-    if not facts:
-        facts.append("there is nothing known that a run could get right or wrong")
+    text = "; ".join(facts) or "there is nothing known that a run could get right or wrong"
     unit = "pair" if study.corpus.texts == 2 else "sentence"
-    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(facts)}."
+    return f"On {counted(len(study.corpus.examples), unit)}, {text}."
 
 
 def _shape(study: Study) -> str:
@@ -101,19 +99,16 @@ def _shape(study: Study) -> str:
         text += f"; the most similar simple trees are {plural}, with {_percent(shares[nearest])} "
         text += f"of the heads the same (random trees: {_percent(drawn)})"
     else:
-        text += (
-            f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of the "
-        )
-        text += f"heads with them, random trees {_percent(drawn)}"
+        text += f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of "
+        text += f"the heads with them, random trees {_percent(drawn)}"
     flat = sum(1 - one.arcs / one.words >= FLAT for one in grammars)
     if flat:
         whose = "they" if flat == len(grammars) else f"those of {flat} of the {len(grammars)} runs"
         text += f"; {whose} are flat, with most words right below the root"
     trees = [one.tree_share for one in grammars]
     if min(trees) < 100:
-        text += (
-            f"; heads are chosen one by one, and form a tree in {_percent(trees)} of the sentences"
-        )
+        share = _percent(trees)
+        text += f"; heads are chosen one by one, and form a tree in {share} of the sentences"
     return f"{text}."
 
 
@@ -123,18 +118,17 @@ def _certainty(study: Study) -> str:
         arcs = [e.best_arcs for e in study.entropies.values()]
         sure = mean(arcs)
         how = "nearly certain" if sure >= CERTAIN else "fairly sure" if sure >= FAIRLY else "unsure"
-        text = f"The model is {how} of its trees"
-        if len(study.runs) > 1:
-            text = f"The runs are {how} of the trees that they learned"
+        one, several = (
+            "The model is {} of its trees",
+            "The runs are {} of the trees that they learned",
+        )
+        text = (several if len(study.runs) > 1 else one).format(how)
         text += f": an arc of the best tree has a probability of {_percent(arcs)} on average"
-        relative = [e.relative for e in study.entropies.values()]
-        if entropy := _range(relative):
+        if entropy := _range([e.relative for e in study.entropies.values()]):
             text += f", and the entropy is {entropy} % of the largest possible"
     else:
-        why = "; ".join(
-            dict.fromkeys(FIXED.get(run.kind, "no arcs are scored") for run in study.runs)
-        )
-        text = f"The trees are not learned: {why}"
+        why = dict.fromkeys(FIXED.get(run.kind, "no arcs are scored") for run in study.runs)
+        text = f"The trees are not learned: {'; '.join(why)}"
     if study.self_agreement is not None:
         text += f"; two runs give {study.self_agreement[0]:.1f} % of the words the same head"
     return f"{text}."
