@@ -16,7 +16,7 @@ if not __package__:  # run as a script: the repository is the search path, not t
 
 import treelax as tx
 from treelax.estimators import Estimator
-from treelax.lab.plots.plot import COLOURS, EDGE, FADED, Curves, look
+from treelax.lab.plots.plot import COLOURS, EDGE, FADED, Curves, plot_style
 
 STRUCTURE = tx.Projective()
 SEEN, SINGLE, DRAWS = 60, 40, 4000  # trees and estimates that are shown, estimates behind an arrow
@@ -80,7 +80,7 @@ def draw() -> Curves:
     """All panels."""
     exact = moved(estimates(tx.Exact(), 1)[0][0])
     blue, red = COLOURS[0], COLOURS[1]
-    with look():
+    with plot_style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(9.6, 7.4))

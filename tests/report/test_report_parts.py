@@ -190,7 +190,9 @@ def test_right_and_wrong_tags() -> None:
 def test_marginals_are_probabilities_of_heads(finished: tuple[Path, Any]) -> None:
     parser = treelax.load(finished[0], called="r")
     corpus = Corpus.of(parser.own_examples("dev", limit=4))
-    said = ask(parser, corpus, parse_corpus(parser, corpus), range(4), mapped=[2])
+    said = ask(
+        parser, corpus, parse_corpus(parser, corpus), Selection(4, (0, 1, 2, 3), (), (2,), 0)
+    )
     assert [len(said[i].marginals) for i in range(4)] == [0, 0, 1, 0]
     [shares] = said[2].marginals
     n = len(corpus.sentences[2])
@@ -217,7 +219,7 @@ def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
     model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()
     for labels, known in ((("up", "down"), False), (("yes", "no"), True)):
         corpus = corpus_of("a b", "b", labels=labels)
-        said = ask(model, corpus, parse_corpus(model, corpus), [0, 1])
+        said = ask(model, corpus, parse_corpus(model, corpus), Selection(2, (0, 1), (), (), 0))
         assert [own.right is not None for own in said.values()] == [known, known]
         assert all(own.label in model.labels for own in said.values())
 

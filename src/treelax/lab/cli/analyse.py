@@ -83,8 +83,10 @@ def analyse(
     from treelax.lab.analysis.study_tables import study_tables
     from treelax.lab.analysis.summary import summary
 
-    source = source_of(data, text, label, given, tokens)
-    corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
+    sentences = Sentences(source_of(data, text, label, given, tokens), split, limit, max_length)
+    parses = _parse(runs, sentences, device, vectors)
+    corpus = sentences.corpus
+    assert corpus is not None  # there is at least one run
     with progress("comparing", transient=True):
         comparison = study(corpus, parses)
     if out is not None:
@@ -134,52 +136,58 @@ def source_of(
     return Source(file=data, form=form, columns=tuple(text or ()), label=label, tokens=tokens)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which sentences are studied: those of a file, or of a split of the runs' data."""
+@dataclass
+class Sentences:
+    """What is studied: the sentences of a file, or of a split of the runs' data."""
 
     source: Source | None
     split: str
     limit: int | None
     max_length: int | None
+    corpus: Corpus | None = None  # once a run has read them
 
+    @property
+    def are_named(self) -> bool:
+        """Whether someone asked for these."""
+        return self.source is not None or self.max_length is not None or self.split != "dev"
 
-def shared_corpus(parser: TrainedParser, wanted: Wanted, before: Corpus | None) -> Corpus:
-    """The sentences that all runs share; a file that was named is read once."""
-    from treelax.lab.analysis.corpora import Corpus, check_same_sentences
+    def parse(self, parser: TrainedParser) -> Parses:
+        """What a run says of all sentences, with a progress bar."""
+        from treelax.lab.analysis.parses import parse_corpus
 
-    if before is not None and wanted.source is not None:
-        return before
-    with progress("preparing the data", transient=True):
-        if wanted.source is not None:
-            examples = parser.read(wanted.source)
-        else:
-            limit = wanted.limit if wanted.max_length is None else None
-            examples = parser.own_examples(wanted.split, limit=limit)
-        corpus = Corpus.of(examples, limit=wanted.limit, max_length=wanted.max_length)
-    for note in examples.notes():
-        error_console.print(f"{corpus.name}: {note}")
-    if before is not None:
-        check_same_sentences(before, corpus)
-        return before
-    number, longest = max(enumerate(corpus.sentences, 1), key=lambda pair: len(pair[1]))
-    warn_of_long(corpus.name, f"sentence {number}", len(longest), "words")
-    return corpus
+        corpus = self._read(parser)
+        words = sum(map(len, corpus.sentences))
+        with progress(f"parsing with {parser.name}", words, unit="words", transient=True) as bar:
+            return parse_corpus(parser, corpus, progress=bar.update)
 
+    def _read(self, parser: TrainedParser) -> Corpus:
+        """The sentences, which are those of all runs; a file that was named is read once."""
+        from treelax.lab.analysis.corpora import Corpus, check_same_sentences
 
-def parsed(parser: TrainedParser, corpus: Corpus) -> Parses:
-    """What a run says of all sentences, with a progress bar."""
-    from treelax.lab.analysis.parses import parse_corpus
-
-    words = sum(map(len, corpus.sentences))
-    with progress(f"parsing with {parser.name}", words, unit="words", transient=True) as bar:
-        return parse_corpus(parser, corpus, progress=bar.update)
+        if self.corpus is not None and self.source is not None:
+            return self.corpus
+        with progress("preparing the data", transient=True):
+            if self.source is not None:
+                examples = parser.read(self.source)
+            else:
+                limit = self.limit if self.max_length is None else None
+                examples = parser.own_examples(self.split, limit=limit)
+            corpus = Corpus.of(examples, limit=self.limit, max_length=self.max_length)
+        for note in examples.notes():
+            error_console.print(f"{corpus.name}: {note}")
+        if self.corpus is not None:
+            check_same_sentences(self.corpus, corpus)
+            return self.corpus
+        number, longest = max(enumerate(corpus.sentences, 1), key=lambda pair: len(pair[1]))
+        warn_of_long(corpus.name, f"sentence {number}", len(longest), "words")
+        self.corpus = corpus
+        return corpus
 
 
 def _parse(
-    runs: Sequence[str], wanted: Wanted, device: str, vectors: Sequence[Path] | None
-) -> tuple[Corpus, list[Parses]]:
-    """The sentences and what each run says of them; one model is in memory at a time."""
+    runs: Sequence[str], sentences: Sentences, device: str, vectors: Sequence[Path] | None
+) -> list[Parses]:
+    """What each run says of the sentences; one model is in memory at a time."""
     from treelax.apps.tasks import load
     from treelax.apps.training.devices import find_device
 
@@ -187,17 +195,13 @@ def _parse(
     takers = set(runs)
     if vectors:  # asked of all runs before the first is at work, which may take long
         takers = {run for run in runs if load(run).takes_vectors} or takers
-    corpus: Corpus | None = None
     parses = []
     for run, name in zip(runs, names, strict=True):
         if run not in takers:
             error_console.print(f"{run}: takes no files of word vectors; the other runs do")
         files = vectors if run in takers else None
-        parser = load(run, device=place, vectors=files, called=name)
-        corpus = shared_corpus(parser, wanted, corpus)
-        parses.append(parsed(parser, corpus))
-    assert corpus is not None  # there is at least one run
-    return corpus, parses
+        parses.append(sentences.parse(load(run, device=place, vectors=files, called=name)))
+    return parses
 
 
 register = command("analyse", HELP, analyse)

@@ -28,7 +28,7 @@ from treelax.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from treelax.lab.cli.analyse import Wanted
+    from treelax.lab.cli.analyse import Sentences
     from treelax.lab.report import Report, RunRecord
 
 HELP = """Write a report about runs: one self-contained HTML file.
@@ -75,20 +75,20 @@ def report(
 ) -> None:
     """Write a report; see HELP."""
     from treelax.apps.training.devices import find_device
-    from treelax.lab.cli.analyse import Wanted, run_names, source_of
+    from treelax.lab.cli.analyse import Sentences, run_names, source_of
     from treelax.lab.report import is_report, read_run
 
     # the name of one run is that of its folder, also where that is called "."
     names = [None] if len(runs) == 1 else run_names(runs)
     records = [read_run(run, name) for run, name in zip(runs, names, strict=True)]
-    wanted = Wanted(source_of(data, text, label, given, tokens), split, limit, max_length)
+    sentences = Sentences(source_of(data, text, label, given, tokens), split, limit, max_length)
     file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
     refuse_output(file, data)
     if file.exists() and not force and not is_report(file):
         advice = "give another --out, or --force to replace it"
         raise InputError(f"{file}: was not written by treelax report; {advice}")
     size = max(FEWEST, min(EXAMPLES, PICTURES // len(runs))) if gallery is None else gallery
-    made = _report(records, wanted, find_device(device), size)
+    made = _report(records, sentences, find_device(device), size)
     for note in made.notes:
         error_console.print(note)
     with progress("writing", transient=True):
@@ -97,41 +97,38 @@ def report(
 
 
 def _report(
-    runs: Sequence[RunRecord], wanted: Wanted, device: torch.device, gallery: int
+    runs: Sequence[RunRecord], sentences: Sentences, device: torch.device, gallery: int
 ) -> Report:
     """Parse the sentences with all runs that can; one model is in memory at a time."""
     from treelax.apps.tasks import load
     from treelax.errors import DataError
     from treelax.lab.analysis.study import study
-    from treelax.lab.cli.analyse import parsed, shared_corpus
     from treelax.lab.report import Gallery, Report, Selection, ask
 
-    corpus = selection = last = None
+    corpus = selection = parser = None
     parses, results, missing = [], {}, []
-    named = wanted.source is not None or wanted.max_length is not None or wanted.split != "dev"
     for run in runs:
         try:
-            parser = load(run.path, device=device, called=run.name)
-            corpus = shared_corpus(parser, wanted, corpus)
-            parses.append(parsed(parser, corpus))
+            model = load(run.path, device=device, called=run.name)
+            parses.append(sentences.parse(model))
         except (InputError, DataError) as error:
-            if named and run.has_model:  # sentences that were asked for must not go unheard
+            if sentences.are_named and run.has_model:  # then they must not go unheard
                 raise
             missing.append((run.name, f"the trees are missing: {error}."))
             continue
-        last = parser
+        parser, corpus = model, sentences.corpus
+        assert corpus is not None
         selection = selection or Selection.of(corpus, gallery, runs=len(runs))
-        asked = ask(parser, corpus, parses[-1], selection.asked, mapped=selection.mapped)
-        results[run.name] = asked
-    if corpus is None or selection is None or last is None:
+        results[run.name] = ask(parser, corpus, parses[-1], selection)
+    if corpus is None or selection is None or parser is None:
         return Report(runs, missing=missing)
     with progress("comparing", transient=True):
         comparison = study(corpus, parses)
     if gallery and not selection.asked:
         missing.append((corpus.name, "all sentences are too long to draw."))
-    texts = last.text if len(last.text) == corpus.texts else ("text",)
-    shown = Gallery(corpus, selection, results, texts, last.is_tagger) if selection.asked else None
-    return Report(runs, comparison, shown, missing)
+    texts = parser.text if len(parser.text) == corpus.texts else ("text",)
+    shown = Gallery(corpus, selection, results, texts, parser.is_tagger)
+    return Report(runs, comparison, shown if selection.asked else None, missing)
 
 
 register = command("report", HELP, report)

@@ -26,34 +26,22 @@ PANEL_WIDTH, HEIGHT, LEGEND_ROW = 4.9, 4.0, 0.25  # inches
 class Curve:
     """A curve, and the curves of single runs behind it.
 
-    Attributes:
-        label: its name in the legend.
-        x: where the values belong, for example epochs.
-        mean: the value at each x; nan leaves a gap.
-        runs: for each run the value at each x; nan where it has none.
-        look: the number of its colour and line style, from 0. Curves of several figures that mean
-            the same look the same if they have the same number; by default the first one that no
-            other curve of the figure has.
-        mark: an x at which the curve has a dot, for example the best epoch.
+    Curves of several figures that mean the same look the same if they have the same number.
     """
 
-    label: str
-    x: Sequence[float]
-    mean: Sequence[float]
-    runs: Sequence[Sequence[float]] = ()
+    label: str  # in the legend
+    x: Sequence[float]  # where the values belong, for example epochs
+    mean: Sequence[float]  # the value at each x; nan leaves a gap
+    runs: Sequence[Sequence[float]] = ()  # of each run; nan where it has none
+    # the number of its colour and line style, from 0; by default the first that the figure has left
     look: int | None = None
-    mark: float | None = None
+    mark: float | None = None  # an x at which the curve has a dot, for example the best epoch
 
     @classmethod
     def of_runs(
         cls, label: str, runs: Mapping[Any, Mapping[float, float]], *, look: int | None = None
     ) -> Curve:
         """The curve of several runs: their values and their mean wherever all of them have one.
-
-        Args:
-            label: its name in the legend.
-            runs: by name, each with its values by x, for example accuracies by epoch.
-            look: as above.
 
         Example:
             >>> two = {"seed 0": {1: 40.0, 2: 70.0}, "seed 1": {2: 80.0, 3: 90.0}}
@@ -77,21 +65,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a figure.
-
-    Attributes:
-        curves: what to draw; a label has the same colour and style in all panels of a figure.
-        x_label: what x is.
-        y_label: what the values are.
-        title: stands above the plot.
-        y_range: the least and the greatest value to show; by default those of the curves.
-    """
+    """One plot of a figure; a label has the same colour and style in all plots of a figure."""
 
     curves: Sequence[Curve]
     x_label: str
     y_label: str
     title: str | None = None
-    y_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None  # by default that of the curves
 
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
@@ -143,9 +123,6 @@ def draw_panels(
         spread: shows the runs of a curve as a band from their least to their greatest value, or
             as a thin line each.
         columns: plots in a row; by default all of them.
-
-    Raises:
-        BackendError: matplotlib is not installed.
     """
     if not panels:
         raise InputError("panels: received none; expected at least one")

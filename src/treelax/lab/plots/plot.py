@@ -68,12 +68,7 @@ _MARKER = re.compile(r'(<path id="[^"]*" d="[^"]*") style="stroke[^"]*"/>')
 
 
 class Curves:
-    """A plot, to be saved or shown in a notebook.
-
-    Attributes:
-        figure: the matplotlib figure, for further changes.
-        title: what it shows, in a few words.
-        description: the same in full, for screen readers.
+    """A plot, to be saved or shown in a notebook: a matplotlib figure, its title and description.
 
     Example:
         >>> from treelax.lab.plots import Curve, draw_curves

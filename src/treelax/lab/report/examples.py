@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -32,42 +32,34 @@ class Result:
     marginals: tuple[Tensor, ...] = ()  # of each text, (n + 1, n + 1), if they were asked for
 
 
-def shown_label(label: Label) -> Shown:
-    """A right label as it is written; empty for words whose tag does not count."""
-    if isinstance(label, tuple):
-        return tuple("" if tag is None else str(tag) for tag in label)
-    return label
-
-
 def ask(
-    parser: TrainedParser,
-    corpus: Corpus,
-    parses: Parses,
-    asked: Sequence[int],
-    *,
-    mapped: Collection[int] = (),
+    parser: TrainedParser, corpus: Corpus, parses: Parses, selection: Selection
 ) -> dict[int, Result]:
-    """What a model says of some examples, by their numbers from 0; of some with marginals."""
-    results = {}
+    """What a model says of the selected examples, by their numbers from 0; of some with marginals."""
     labelled = len(parser.text) == corpus.texts and not parser.takes_trees
     gold = dict(enumerate(known_labels(parser, corpus))) if labelled else {}
-    items = [corpus.examples[i] if corpus.texts > 1 else corpus.examples[i][0] for i in asked]
+    chosen = [corpus.examples[i] for i in selection.asked]
+    items = chosen if corpus.texts > 1 else [text for (text,) in chosen]
     hard, soft = (parser.predict(items, soft=s) if labelled else [] for s in (False, True))
-    for number, i in enumerate(asked):
+    results = {}
+    for number, i in enumerate(selection.asked):
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
-        texts = corpus.examples[i] if i in mapped and parser.tree is not None else ()
-        facts: dict[str, Any] = {
-            "marginals": tuple(parser.marginals(parser.arc_scores(text)) for text in texts)
-        }
-        if labelled:
-            prediction = hard[number]
-            facts["label"] = _shown(parser, prediction)
-            facts["soft_label"] = _shown(parser, soft[number])
-            share = prediction.probability
-            facts["probability"] = share if isinstance(share, float) else None
-            facts["relations"] = prediction.relations
-            facts["right"] = _right(prediction.label, gold.get(i))
-        results[i] = Result(heads, **facts)
+        texts = chosen[number] if i in selection.mapped and parser.tree is not None else ()
+        marginals = tuple(parser.marginals(parser.arc_scores(text)) for text in texts)
+        if not labelled:
+            results[i] = Result(heads, marginals=marginals)
+            continue
+        prediction = hard[number]
+        share = prediction.probability
+        results[i] = Result(
+            heads,
+            label=_shown(parser, prediction),
+            soft_label=_shown(parser, soft[number]),
+            probability=share if isinstance(share, float) else None,
+            right=_right(prediction.label, gold.get(i)),
+            relations=prediction.relations,
+            marginals=marginals,
+        )
     return results
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from treelax.apps.pictures import Picture, align_pictures, draw_arcs, draw_heat_map
 from treelax.lab.analysis.corpora import Corpus
-from treelax.lab.report.examples import Result, Selection, shown_label
+from treelax.lab.report.examples import Result, Selection, Shown
 
 FIRST = 12  # examples on paper, and on the screen until one asks for more, as report.css has it
 NARROW = 540.0  # pixels of a tree that fits into half the width of a wide page
@@ -148,9 +148,12 @@ class Gallery:
         verdicts = [self._exact(i, s) if s.right is None else s.right for s in several]
         return False in verdicts
 
-    def _right(self, i: int) -> str | tuple[str, ...] | None:
-        labels = self.corpus.labels
-        return None if labels is None else shown_label(labels[i])
+    def _right(self, i: int) -> Shown:
+        """The right label as it is written; empty for words whose tag does not count."""
+        label = None if self.corpus.labels is None else self.corpus.labels[i]
+        if isinstance(label, tuple):
+            return tuple("" if tag is None else str(tag) for tag in label)
+        return label
 
     def _length(self, i: int) -> int:
         return max(map(len, self.corpus.examples[i]))
