@@ -23,9 +23,6 @@ def drawn(lengths: list[int], seed: int = 0, single_root: bool = False) -> list[
     return random_trees(lengths, generator=generator, single_root=single_root)
 
 
-# ------------------------------------------------------------------ two sets of trees
-
-
 def test_attachment_by_hand() -> None:
     """Of the first sentence word 2 is right, and its edge is the only one that is found."""
     found = agreement([(0, 3, 1, 1), (0,)], [GOLD, (0,)])
@@ -71,17 +68,10 @@ def test_pairs_by_hand() -> None:
     assert pairwise_agreement({"a": [(0,)]}) == []
 
 
-@pytest.mark.parametrize(
-    ("trees", "gold"), [([(0,)], [(0,), (0,)]), ([(0,)], [(0, 1)]), ([(0,)], [(2,)])]
-)
-def test_trees_that_cannot_be_compared(
-    trees: list[tuple[int, ...]], gold: list[tuple[int, ...]]
-) -> None:
+@pytest.mark.parametrize("gold", [[(0,), (0,)], [(0, 1)], [(2,)]])
+def test_trees_that_cannot_be_compared(gold: list[tuple[int, ...]]) -> None:
     with pytest.raises(InputError):
-        agreement(trees, gold)
-
-
-# ------------------------------------------------------------------ baselines
+        agreement([(0,)], gold)
 
 
 @pytest.mark.parametrize("single_root", [False, True])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,44 +34,39 @@ FLAT = Parses("flat", ((0, 0, 0, 0), (0, 0)), (SURE, SURE))
 LONG = Parses("a" * 60 + "-seed-17", ((0, 1, 2, 2), (2, 0)), (SURE, UNSURE))
 
 
-def whole(name: str = "bank") -> Study:
-    return study(TREEBANK if name == "bank" else TEXT, [RIGHT, CHAIN, FLAT, LONG])
+RUNS = [RIGHT, CHAIN, FLAT, LONG]
 
 
-# ------------------------------------------------------------------ figures
+@pytest.fixture(scope="module")
+def whole() -> Study:
+    return study(TREEBANK, RUNS)
 
 
-def test_agreement_of_runs_and_baselines_by_hand() -> None:
-    found = study(TREEBANK, [RIGHT, CHAIN])
-    [pair] = found.pairs
+def test_agreement_by_hand() -> None:
+    both = study(TREEBANK, [RIGHT, CHAIN])
+    [pair] = both.pairs
     assert pair.uas == pytest.approx(100 * 3 / 6)  # the "!" of both, and hi
-    assert found.self_agreement == (pair.uas, None)
-    assert found.baselines["chain"][LEFT_TO_RIGHT].uas == 100
-    assert found.baselines["right"][LEFT_TO_RIGHT].uas == pair.uas
-    assert found.baselines["right"][RIGHT_TO_LEFT].uas == pytest.approx(100 * 2 / 6)
-    assert "last operator" not in found.baselines["right"]
+    assert both.self_agreement == (pair.uas, None)
+    assert both.baselines["chain"][LEFT_TO_RIGHT].uas == 100
+    assert both.baselines["right"][LEFT_TO_RIGHT].uas == pair.uas
+    assert both.baselines["right"][RIGHT_TO_LEFT].uas == pytest.approx(100 * 2 / 6)
     assert study(TREEBANK, [CHAIN]).self_agreement is None
 
-
-def test_agreement_with_the_treebank_by_hand() -> None:
-    found = study(TREEBANK, [RIGHT, CHAIN])
-    assert found.treebank is not None
-    assert found.treebank_baselines is not None
-    right, chain = found.treebank["right"], found.treebank["chain"]
-    assert (right.all.uas, right.all.uuas, right.all.exact_trees) == (100, 100, 100)
+    assert both.treebank is not None
+    assert both.treebank_baselines is not None
+    right, chain = both.treebank["right"].all, both.treebank["chain"]
+    assert (right.uas, right.uuas, right.exact_trees) == (100, 100, 100)
     assert (chain.all.uas, chain.all.uuas, chain.all.exact_trees) == (50, 100, 50)
     assert chain.plain is not None
     assert (chain.plain.words, chain.plain.uas) == (4, 25)
-    assert chain.by_tag is not None
-    assert {tag: one.uas for tag, one in chain.by_tag.items()} == {
-        **{"PUNCT": 100, "INTJ": 100, "DET": 0, "NOUN": 0, "VERB": 0}
-    }
-    assert list(found.treebank_baselines) == [LEFT_TO_RIGHT, RIGHT_TO_LEFT, RANDOM]
-    assert found.treebank_baselines[LEFT_TO_RIGHT] == chain
-    random = found.treebank_baselines[RANDOM]
+    tags = {"PUNCT": 100, "INTJ": 100, "DET": 0, "NOUN": 0, "VERB": 0}
+    assert {tag: chain.uas_of(tag) for tag in tags} == tags
+    assert list(both.treebank_baselines) == [LEFT_TO_RIGHT, RIGHT_TO_LEFT, RANDOM]
+    assert both.treebank_baselines[LEFT_TO_RIGHT] == chain
+    random = both.treebank_baselines[RANDOM]
     assert random.by_tag is not None
     assert sum(one.right for one in random.by_tag.values()) == pytest.approx(random.all.right)
-    assert found.reference_grammars[GOLD] == found.grammars["right"]
+    assert both.reference_grammars[GOLD] == both.grammars["right"]
 
 
 def test_random_trees_have_as_many_roots_as_those_of_the_runs() -> None:
@@ -82,20 +76,11 @@ def test_random_trees_have_as_many_roots_as_those_of_the_runs() -> None:
     assert several.single_root < 100
 
 
-@pytest.mark.parametrize(
-    ("runs", "what"),
-    [
-        ([], r"runs: received \[\]; expected one or more"),
-        ([RIGHT, RIGHT], "with different names"),
-        ([Parses("x", ((0, 1, 2, 3), (0,)))], "trees of x: sentence 2: received 1; expected 2"),
-    ],
-)
-def test_runs_that_are_refused(runs: list[Parses], what: str) -> None:
-    with pytest.raises(InputError, match=what):
-        study(TREEBANK, runs)
-
-
-# ------------------------------------------------------------------ tables
+def test_runs_that_are_refused() -> None:
+    with pytest.raises(InputError, match="with different names"):
+        study(TREEBANK, [RIGHT, RIGHT])
+    with pytest.raises(InputError, match="trees of x: sentence 2: received 1; expected 2"):
+        study(TREEBANK, [Parses("x", ((0, 1, 2, 3), (0,)))])
 
 
 def shown(found: Study) -> dict[str, list[list[Any]]]:
@@ -129,18 +114,14 @@ def test_tables_by_hand() -> None:
     assert [row[0] for row in entropies] == ["right", "flat"]
 
 
-# ------------------------------------------------------------------ files
-
-
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_csv_files_hold_what_the_study_holds() -> None:
-    found = whole()
-    files = {name: rows(text) for name, text in csv_files(found).items()}
+def test_csv_files_hold_what_the_study_holds(whole: Study) -> None:
+    files = {name: rows(text) for name, text in csv_files(whole).items()}
     grammars = {row["trees"]: row for row in files["grammar.csv"]}
-    assert list(grammars) == [*found.grammars, *found.reference_grammars]
+    assert list(grammars) == [*whole.grammars, *whole.reference_grammars]
     assert grammars["right"]["left_to_right"] == "50"
     assert grammars["flat"]["left_to_right"] == ""
     assert (grammars["right"]["kind"], grammars[RANDOM]["kind"]) == ("run", "baseline")
@@ -159,26 +140,21 @@ def test_csv_files_hold_what_the_study_holds() -> None:
     assert files["labels.csv"][0]["gap"] == "50"
 
 
-def test_the_record_is_json_without_anything_that_is_no_number() -> None:
-    for name in ("bank", "text"):
-        record = whole(name).record()
+def test_the_record_is_json_without_anything_that_is_no_number(whole: Study) -> None:
+    without = study(TEXT, RUNS).record()
+    assert without["treebank"] is None
+    for record in (whole.record(), without):
         again = json.loads(json.dumps(record, allow_nan=False))
-        assert again["runs"] == ["right", "chain", "flat", LONG.name]
+        assert again["runs"] == [run.name for run in RUNS]
         assert again["grammar"]["chain"]["arc_lengths"] == {"1": 4}
         assert len(again["agreement"]["pairs"]) == 6
-    assert again["treebank"] is None
-    assert whole().record()["treebank"]["right"]["uas"] == 100
+    assert whole.record()["treebank"]["right"]["uas"] == 100
 
 
-# ------------------------------------------------------------------ pictures
-
-
-def test_pictures_of_a_study(tmp_path: Path) -> None:
-    drawings = draw_study(whole())
+def test_pictures_of_a_study(whole: Study) -> None:
+    drawings = {name: drawing.svg() for name, drawing in draw_study(whole).items()}
     assert list(drawings) == ["distributions", "agreement", "treebank", "treebank_tags", "entropy"]
-    for name, drawing in drawings.items():
-        text = drawing.save(tmp_path / f"{name}.svg").read_text()
-        assert "NaN" not in text
-    assert "-seed-17" in (tmp_path / "treebank.svg").read_text()
-    assert "random trees" in (tmp_path / "entropy.svg").read_text()
+    assert "NaN" not in "".join(drawings.values())
+    assert "-seed-17" in drawings["treebank"]
+    assert "random trees" in drawings["entropy"]
     assert list(draw_study(study(TEXT, [CHAIN]))) == ["distributions", "agreement"]

@@ -7,15 +7,18 @@ import pytest
 pytest.importorskip("fastapi", reason="needs fastapi: pip install 'treelax[demo]'")
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
 from pages import PATIENCE, a_browser
+from sentence_runs import train
 
 from treelax.apps.demo.app import create_app
 from treelax.apps.demo.score_sources import ModelSource, load_sources
+from treelax.apps.tasks import load
 from treelax.apps.tasks.listops.config import ListOpsConfig
 from treelax.apps.tasks.listops.model import ListOpsTagger, ModelConfig
 from treelax.apps.tasks.listops.parser import ListOpsParser
@@ -25,31 +28,27 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def built_in() -> Sources:
-    return load_sources()
+def pair_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of pairs, with a NULL token in front of every text."""
+    return train("pair", tmp_path_factory.mktemp("pair"), train__epochs=2, data__null=True)
 
 
 @pytest.fixture(scope="session")
-def chooser() -> ModelSource:
-    """A model of heads, whose best ones form a cycle, as no tree does."""
+def sources(pair_run: Path) -> Sources:
+    """The built-in ones, a model of pairs, and one of heads, whose best ones form a cycle."""
     torch.manual_seed(0)
     model = ModelConfig(trees="heads", embedding_size=8, encoder_size=8, scorer_size=8)
-    tagger = ListOpsParser(ListOpsTagger(model).eval(), ListOpsConfig(model=model))
-    return ModelSource(tagger, "listops", "tiny")
+    chooser = ListOpsParser(ListOpsTagger(model).eval(), ListOpsConfig(model=model))
+    pairs = ModelSource(load(pair_run), "pairs", "pairs")
+    return load_sources() | {"pairs": pairs, "heads": ModelSource(chooser, "heads", "heads")}
 
 
-@pytest.fixture(scope="module")
-def sources(built_in: Sources) -> Sources:
-    """Those of the client and of the page; some modules have their own."""
-    return built_in
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(sources: Sources) -> TestClient:
     return TestClient(create_app(sources, longest=PATIENCE), raise_server_exceptions=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ask(client: TestClient) -> Callable[..., dict[str, Any]]:
     def asked(**request: Any) -> dict[str, Any]:
         reply = client.post("/api/trees", json=request)

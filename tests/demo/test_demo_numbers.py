@@ -17,10 +17,10 @@ from treelax import ProjectiveTrees
 from treelax.apps.data.listops import parse_expression
 from treelax.apps.demo.answers import answer
 from treelax.apps.demo.messages import Arc, TreeRequest
-from treelax.apps.demo.score_sources import RandomSource, Source, load_sources
+from treelax.apps.demo.score_sources import RandomSource, load_sources
 from treelax.apps.tasks import load
+from treelax.apps.tasks.base import heads_without_null
 from treelax.brackets import read_brackets
-from treelax.errors import InputError
 from treelax.estimators import IMLE, SPIGOT, Marginals, Relaxed, SparseMAP, StraightThrough
 from treelax.noise import Gumbel, perturbation
 from treelax.structures import Binary, Heads, NonProjective, Projective, Structure
@@ -48,18 +48,12 @@ def without_what_is_no_arc(scores: Tensor) -> Tensor:
     return scores
 
 
-@pytest.fixture(scope="module")
-def sources(built_in: Sources, chooser: Source) -> Sources:
-    return {**built_in, "run": chooser}
-
-
-@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
 @pytest.mark.parametrize(
-    ("source", "text", "structure"),
+    ("source", "text", "structure", "relaxation"),
     [
-        ("random", WORDS, Projective()),
-        ("random", WORDS, Projective(single_root=True)),
-        ("run", EXPRESSION, Heads()),
+        ("random", WORDS, Projective(), "softmax"),
+        ("random", WORDS, Projective(single_root=True), "entropy"),
+        ("heads", EXPRESSION, Heads(), "softmax"),
     ],
 )
 def test_all_numbers_of_a_reply(
@@ -237,52 +231,62 @@ def test_edits_pins_and_forbidden_arcs(ask: Ask) -> None:
 # ------------------------------------------------------------------ runs
 
 
-def test_a_run_on_sentences(tmp_path: Path) -> None:
-    run = train("classify", tmp_path, train__epochs=1, model__single_root=True)
+def label_of(run: Path, *texts: str) -> str:
+    [label] = load(run).predict([texts if len(texts) > 1 else texts[0]])
+    assert isinstance(label.probability, float)
+    return f"{label.label} ({100 * label.probability:.0f} %)"
+
+
+@pytest.mark.parametrize("structure", ["projective", "binary"])
+def test_a_run_on_sentences(tmp_path: Path, structure: str) -> None:
+    settings = {"model__structure": structure, "model__single_root": structure == "projective"}
+    run = train("classify", tmp_path, train__epochs=1, **settings)
     sources = load_sources(run)
     assert list(sources) == ["run", "english", "listops", "zero", "random"]
     info = sources["run"].info
-    assert (info.name, info.label) == ("run", "run run")
-    assert info.defaults.single_root is True
-    request = TreeRequest(source="run", text="The film was fine.", single_root=True)
+    assert (info.name, info.label, info.structure) == ("run", "run run", structure)
+    assert info.defaults.single_root == settings["model__single_root"]
+    single_root = info.defaults.single_root
+    request = TreeRequest(source="run", text="The film was fine.", single_root=single_root)
     reply = answer(request, sources)
+    [best] = load(run).predict(["The film was fine."])
     assert reply.words == ["The", "film", "was", "fine", "."]
-    [said] = load(run).predict(["The film was fine."])
-    assert said.heads is not None
+    if structure == "binary":
+        assert best.brackets is not None
+        words, spans = read_brackets(best.brackets[0])
+        assert reply.words == words
+        assert set(reply.best) == {(i + 1, j + 1) for i, j, _ in spans}
+    else:
+        assert best.heads is not None
+        assert heads_of(reply.best) == list(best.heads[0])
     assert reply.answer is not None
-    assert heads_of(reply.best) == list(said.heads[0])
-    assert reply.answer.text == f"{said.label} ({100 * said.probability:.0f} %)"  # type: ignore[operator]
-    # the model hears of pinned arcs, and forgets them
-    pinned = request.model_copy(update={"pinned": [Arc(head=5, word=1)]})
-    assert answer(pinned, sources).best[0] == (5, 1)
+    assert reply.answer.text == label_of(run, "The film was fine.")
+    # the model hears of what is pinned, and forgets it
+    pinned = request.model_copy(update={"pinned": [Arc(head=2, word=3)]})
+    assert (2, 3) in answer(pinned, sources).best
     assert answer(request, sources) == reply
 
 
-def test_a_run_of_tags(tmp_path: Path) -> None:
-    run = train("tag", tmp_path, train__epochs=1)
-    reply = answer(TreeRequest(source="run", text="the film"), load_sources(run))
-    [said] = load(run).predict(["the film"])
-    assert reply.answer is not None
-    assert isinstance(said.label, tuple)
-    assert reply.answer.tags == list(said.label)
-
-
-def test_a_run_of_binary_trees(tmp_path: Path) -> None:
-    run = train("classify", tmp_path, train__epochs=1, model__structure="binary")
-    sources = load_sources(run)
-    request = TreeRequest(source="run", text="The film was fine.", pinned=[Arc(head=2, word=3)])
-    reply = answer(request.model_copy(update={"pinned": []}), sources)
-    [said] = load(run).predict(["The film was fine."])
-    assert said.brackets is not None
-    words, spans = read_brackets(said.brackets[0])
-    assert reply.words == words
-    assert set(reply.best) == {(i + 1, j + 1) for i, j, _ in spans}
-    assert reply.answer is not None
-    assert reply.answer.text == f"{said.label} ({100 * said.probability:.0f} %)"  # type: ignore[operator]
-    assert (2, 3) in answer(request, sources).best
-
-
-def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
-    run = train("classify", tmp_path, train__epochs=1, model__trees="chain")
-    with pytest.raises(InputError, match=r"model\.trees is 'chain'"):
-        load_sources(run)
+def test_both_texts_of_a_pair(ask: Ask, sources: Sources, pair_run: Path) -> None:
+    """The label and the trees are those of the library."""
+    first, second = "the film was good", "the bad plot"
+    info = sources["pairs"].info
+    assert (info.texts, len(info.examples)) == (["q", "a"], 2)
+    [both] = load(pair_run).predict([(first, second)])
+    assert both.heads is not None
+    texts = {"first": first, "second": second}
+    for at, (shown, text) in enumerate(texts.items()):
+        reply = ask(source="pairs", text=first, second={"text": second}, shown=shown)
+        assert reply["words"] == ["NULL", *text.split()]
+        assert reply["other_words"] == ["NULL", *(second, first)[at].split()]
+        assert reply["null"] is True
+        assert heads_without_null(heads_of(reply["best"])) == both.heads[at]
+        assert reply["answer"]["text"] == label_of(pair_run, first, second)
+    # it is asked with the trees of both, whichever is shown
+    pinned = {"text": second, "pinned": [{"head": 4, "word": 1}]}
+    bound = ask(source="pairs", text=first, second=pinned, shown="second")
+    assert bound["best"][0] == [4, 1]
+    assert bound["answer"] == ask(source="pairs", text=first, second=pinned)["answer"]
+    alone = ask(source="pairs", text=second)
+    assert alone["answer"]["text"] == "No label yet: this model labels two texts together."
+    assert {**reply, "answer": alone["answer"]} == {**alone, "other_words": reply["other_words"]}

@@ -1,13 +1,21 @@
-"""What the server refuses, how it says so, and what no request can reach."""
+"""What the server refuses, how it says so, what no request can reach, and how long any is at work.
+
+Times are guards against a hang and far beyond what is needed; none is asserted.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import random
 import re
+import signal
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -22,14 +30,15 @@ from torch import Tensor
 import treelax.apps.demo
 from treelax.apps.demo import server
 from treelax.apps.demo.app import MOST_BYTES, create_app
-from treelax.apps.demo.messages import MOST_WORDS
+from treelax.apps.demo.messages import MOST_SAMPLES, MOST_WORDS
 from treelax.apps.demo.score_sources import ZeroSource
 from treelax.apps.demo.server import listen, own_hosts
 
 JSON = {"content-type": "application/json"}
 PAGE = Path(treelax.apps.demo.__file__).parent / "static"
 ONE = {"source": "zero", "text": "a b"}
-LONG = 300.0  # seconds; only a test that fails waits that long
+PAIR = {"source": "pairs", "text": "w"}
+HANG = 300.0  # seconds; only a test that fails waits that long
 
 
 def refused(client: TestClient, body: bytes | dict[str, Any], **headers: str) -> tuple[int, str]:
@@ -58,11 +67,7 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         (b'{"text": "\\ud800"}', 422, "text"),
         ({"text": "  \n "}, 409, "text has no words; expected 1 to 200"),
         (ONE | {"text": "w " * 201}, 409, "received 201 words; expected at most 200 in all"),
-        (
-            ONE | {"source": "run"},
-            409,
-            "source is 'run'; expected one of english, listops, zero",
-        ),
+        (ONE | {"source": "run"}, 409, "source is 'run'; expected one of english, listops, zero"),
         (b'{"text": "a", "temperature": NaN}', 422, "temperature is nan; expected a finite number"),
         (ONE | {"temperature": 0}, 422, "temperature is 0; expected greater than or equal to 0.01"),
         (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),
@@ -73,30 +78,32 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         ({"text": "[MAX 2 ]", "structure": "binary"}, 409, "this model scores arcs, not spans"),
         (ONE | {"second": {"text": "c"}}, 409, "second is a text; expected null: source 'z"),
         (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
+        (ONE | {"source": "listops", "text": "[MAX dogs ]"}, 409, "text: token 2 is 'dogs'; expe"),
         (
-            {"source": "listops", "text": "[MAX 2 dogs ]"},
+            PAIR | {"text": "w " * 150, "second": {"text": "w " * 51}},
             409,
-            "text: token 3 is 'dogs'; expected [MIN [MAX",
+            "received 150 and 51 words; expected at most 200 in all",
+        ),
+        (PAIR | {"second": {"text": " "}}, 409, "second text has no words; expected 1 to 200"),
+        (
+            PAIR | {"second": {"text": "a", "forbidden": arcs((0, 2), (1, 2))}},
+            409,
+            "second text: pinned and forbidden arcs",
         ),
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, status: int, detail: str) -> None:
-    received, said = refused(client, body)
-    assert (received, detail in said) == (status, True), said
+    received, line = refused(client, body)
+    assert (received, detail in line) == (status, True), line
 
 
 def test_the_size_of_bodies(client: TestClient) -> None:
     """All arcs between as many words as there may be fit; other large bodies are not read."""
-    edits = [
-        {"head": head, "word": word, "score": -123.456789}
-        for word in range(1, MOST_WORDS + 1)
-        for head in range(MOST_WORDS + 1)
-    ]
+    edits = [edit | {"score": -123.456789} for edit in hours_of_work()["edits"]]
     request = {"source": "zero", "text": "w " * MOST_WORDS, "edits": edits, "samples": 1}
     reply = client.post("/api/trees", json=request)
     assert reply.status_code == 200
     assert reply.json()["scores"][0][1] == -123.456789
-
     message = f"the body has more than {MOST_BYTES:,} bytes; expected fewer"
     assert refused(client, b"x" * (MOST_BYTES + 1)) == (413, message)
     pieces = (b" " * 1_000_000 for _ in range(5))
@@ -106,29 +113,13 @@ def test_the_size_of_bodies(client: TestClient) -> None:
 # ------------------------------------------------------------------ addresses and headers
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/app.js%00"),
-        *("/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/", "/docs"),
-    ],
-)
-def test_nothing_else_is_served(client: TestClient, path: str) -> None:
-    reply = client.get(path)
-    assert (reply.status_code, reply.json()) == (404, {"detail": "Not Found"})
-
-
-@pytest.mark.parametrize("path", ["/", "/api/info", "/nowhere"])
-def test_headers_of_every_reply(client: TestClient, path: str) -> None:
-    headers = client.get(path).headers
-    policy = headers["content-security-policy"]
-    assert "default-src 'none'; script-src 'self';" in policy
-    assert "unsafe" not in policy
-    assert headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_files_of_the_page(client: TestClient) -> None:
+def test_only_the_files_of_the_page_are_served(client: TestClient) -> None:
     """They name no host but that of SVG's name space, and make no markup from strings."""
+    outside = ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/docs"]
+    outside += ["/static/app.js%00", "/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/"]
+    for path in outside:
+        reply = client.get(path)
+        assert (reply.status_code, reply.json()) == (404, {"detail": "Not Found"}), path
     assert client.get("/").content == (PAGE / "index.html").read_bytes()
     assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
     for file in PAGE.iterdir():
@@ -138,6 +129,12 @@ def test_the_files_of_the_page(client: TestClient) -> None:
         assert addresses <= {"http://www.w3.org/2000/svg"}, file.name
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert wrong not in text, file.name
+    for path in ("/", "/api/info", "/nowhere"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self';" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_foreign_hosts_are_refused(sources: Sources) -> None:
@@ -160,14 +157,22 @@ def test_foreign_hosts_are_refused(sources: Sources) -> None:
 
 
 class Waiting(ZeroSource):
-    """A source that answers when it is told to."""
+    """Zeros for those who wait, and whether someone has asked for them."""
 
     def __init__(self) -> None:
-        self.go = Event()
+        self.asked, self.go = Event(), Event()
 
     def scores(self, words: Sequence[str], seed: int) -> Tensor:
-        assert self.go.wait(LONG)
+        self.asked.set()
+        assert self.go.wait(HANG)
         return super().scores(words, seed)
+
+
+class Broken(ZeroSource):
+    """A source with a fault."""
+
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        raise RuntimeError("secret /path")
 
 
 def test_too_many_requests_are_told_to_come_back() -> None:
@@ -190,34 +195,106 @@ def test_too_many_requests_are_told_to_come_back() -> None:
     assert busy.json() == {"detail": "too many requests are waiting; try again in 1 s"}
 
 
-class Broken(ZeroSource):
-    """A source with a fault."""
-
-    def scores(self, words: Sequence[str], seed: int) -> Tensor:
-        raise RuntimeError("secret /path")
-
-
 def test_a_fault_of_the_program_shows_no_traceback() -> None:
     client = TestClient(create_app({"zero": Broken()}), raise_server_exceptions=False)
-    reply = client.post("/api/trees", json=ONE)
-    assert reply.status_code == 500
-    assert reply.json() == {"detail": "the demo made a mistake; its terminal says more"}
+    expected = (500, "the demo made a mistake; its terminal says more")
+    assert refused(client, ONE) == expected
+
+
+def hours_of_work() -> dict[str, Any]:
+    """Samples of non-projective trees cost most, and with scores far apart seconds each."""
+    draw = random.Random(0)
+    return {
+        "source": "zero",
+        "text": "w " * MOST_WORDS,
+        "structure": "nonprojective",
+        "relaxation": "entropy",
+        "samples": MOST_SAMPLES,
+        "edits": [
+            {"head": head, "word": word, "score": round(draw.gauss(0, 1e5), 1)}
+            for word in range(1, MOST_WORDS + 1)
+            for head in range(MOST_WORDS + 1)
+            if head != word
+        ],
+    }
+
+
+HEAD = b"POST /api/trees HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+HALF_BODY = HEAD + b'Content-Length: 999\r\n\r\n{"source": "zero", '
+PAGE_FIRST = b"GET /static/style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def a_client(address: str, sent: bytes | dict[str, Any]) -> socket.socket:
+    """Someone who sends this and no more."""
+    if isinstance(sent, dict):
+        body = json.dumps(sent).encode()
+        sent = HEAD + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    where = urlsplit(address)
+    connection = socket.create_connection((where.hostname, where.port), timeout=HANG)
+    connection.sendall(sent)
+    return connection
+
+
+def status(address: str) -> int:
+    """Status of a request like any other."""
+    with httpx2.Client(trust_env=False, timeout=HANG) as client:
+        return client.post(f"{address}api/trees", json=ONE).status_code
+
+
+def test_work_ends_when_its_client_leaves_or_its_time() -> None:
+    source = Waiting()
+    source.go.set()
+    with a_server({"zero": source}, at_once=1, longest=2 * HANG) as address:
+        heavy = a_client(address, hours_of_work())
+        assert source.asked.wait(HANG)
+        waiting = a_client(address, hours_of_work())
+        heavy.close()
+        waiting.close()
+        assert status(address) == 200
+    app = create_app({"zero": ZeroSource()}, at_once=1, longest=0.5)
+    code, detail = refused(TestClient(app), hours_of_work())
+    assert code == 504
+    assert detail.startswith("this takes more than 0.5 s; try fewer words or")
+
+
+def test_sparsemap_is_exact_or_says_that_it_is_not(ask: Callable[..., dict[str, Any]]) -> None:
+    hot = {"source": "random", "estimator": "sparsemap", "temperature": 100.0}
+    assert ask(text="w " * 12, **hot)["gap"] == 0
+    assert ask(text="w " * 100, **hot)["gap"] > 1e-3
+    assert ask(text="w " * 12, source="random")["gap"] is None
+    assert ask(text="w " * 100, structure="heads", relaxation="entropy", **hot)["gap"] == 0
+
+
+def test_it_serves_and_ends_with_ctrl_c_however_busy() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "treelax", "demo", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=HANG)
+        address = line.split()[0]
+        with httpx2.Client(trust_env=False, timeout=HANG) as client:
+            reply = client.post(f"{address}api/trees", json={"text": "Dogs bark."})
+            assert reply.json()["best"] == [[2, 1], [0, 2], [2, 3]]
+            assert "server" not in reply.headers
+            clients = [a_client(address, hours_of_work()) for _ in range(4)]
+            assert client.get(f"{address}api/info").status_code == 200
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=HANG)
+        for busy in clients:
+            busy.close()
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, errors) == (0, "")
 
 
 # ------------------------------------------------------------------ slow clients
-
-HALF_HEAD = b"POST /api/trees HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-HALF_BODY = HALF_HEAD + b'Content-Length: 999\r\n\r\n{"source": "zero", '
-WHOLE = b"GET /static/style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-
-
-@contextmanager
-def a_client(address: str, sent: bytes) -> Iterator[socket.socket]:
-    """Someone who sends this and no more."""
-    where = urlsplit(address)
-    with socket.create_connection((where.hostname, where.port), timeout=LONG) as made:
-        made.sendall(sent)
-        yield made
 
 
 def is_open(client: socket.socket) -> bool:
@@ -229,42 +306,34 @@ def is_open(client: socket.socket) -> bool:
         return False
 
 
-def answered(address: str) -> int:
-    """Status of a request like any other."""
-    with httpx2.Client(trust_env=False, timeout=LONG) as client:
-        return client.post(f"{address}api/trees", json=ONE).status_code
+def test_who_keeps_the_server_waiting_is_cut_off(sources: Sources) -> None:
+    with a_server(sources, patience=0.3) as address:
+        for sent in (b"", PAGE_FIRST + HALF_BODY):
+            with a_client(address, sent) as client:
+                while is_open(client):  # until the end of what it says, or until it times out
+                    pass
 
 
-def test_a_reply_is_sent_at_once(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its body does not wait for the acknowledgement of its head, which takes 40 ms on Linux."""
+def test_the_number_of_connections_is_bounded(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who have kept the server waiting longest make room; a reply is sent at once."""
     made, delayed = server._Patient.connection_made, []
 
     def connection_made(self: Any, transport: Any) -> None:
         made(self, transport)
+        # else a body waits for the acknowledgement of its head, which takes 40 ms on Linux
         option = socket.IPPROTO_TCP, socket.TCP_NODELAY
         delayed.append(transport.get_extra_info("socket").getsockopt(*option) == 0)
 
     monkeypatch.setattr(server._Patient, "connection_made", connection_made)
-    with a_server(sources) as address:
-        assert answered(address) == 200
-    assert delayed == [False]
-
-
-@pytest.mark.parametrize("sent", [b"", WHOLE + HALF_BODY])
-def test_who_keeps_the_server_waiting_is_cut_off(sources: Sources, sent: bytes) -> None:
-    with a_server(sources, patience=0.3) as address, a_client(address, sent) as client:
-        while is_open(client):  # until the end of what it says, or until it times out
-            pass
-
-
-def test_the_number_of_connections_is_bounded(sources: Sources) -> None:
-    """Those who have kept the server waiting longest make room."""
-    with a_server(sources, patience=LONG, most=10) as address, ExitStack() as stack:
-        kinds = [HALF_HEAD, HALF_BODY, b""]
+    with a_server(sources, patience=HANG, most=10) as address, ExitStack() as stack:
+        kinds = [HEAD, HALF_BODY, b""]
         clients = [stack.enter_context(a_client(address, kinds[i % 3])) for i in range(40)]
-        assert answered(address) == 200
+        assert status(address) == 200
         for client in clients:
             client.setblocking(False)
         left = [i for i, client in enumerate(clients) if is_open(client)]
         assert 8 <= len(left) <= 10
         assert left == list(range(40 - len(left), 40))
+    assert not any(delayed)
