@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
+import torch
 from demo_visits import LEAST_WEIGHT, TELESCOPE, WORDS, Visitor, eventually, heads_of, request_of
 from pages import axe_violations
 from playwright.sync_api import Route, expect
@@ -18,6 +19,7 @@ from playwright.sync_api import Route, expect
 from treelax.apps.demo.answers import answer
 from treelax.apps.demo.messages import MOST_WORDS
 from treelax.apps.pictures.style import COLOURS
+from treelax.trees import is_tree
 
 EXPRESSION = "[MAX 2 9 [MIN 4 7 ] 0 ]"
 
@@ -393,6 +395,40 @@ def test_long_texts(visitor: Visitor) -> None:
     expect(visit.page.locator("#best-facts")).to_contain_text(f"Log probability {logarithm} nats")
     visit.open(source="random", text=60 * "w ", estimator="sparsemap", temperature=100)
     expect(visit.page.locator("#soft-facts")).to_contain_text("SparseMAP stopped early")
+
+
+def test_two_texts(visitor: Visitor) -> None:
+    """Pins are of the text that is shown, and follow the words of either."""
+    first, second = "the film was good", "the bad plot"
+    visit = visitor().open(source="pairs")
+    page = visit.page
+    page.fill("#text", first)
+    page.get_by_label("Second text (a)").fill(second)
+    reply = visit.shows_its_state(text=first, second=second)
+    assert reply.answer is not None
+    expect(page.locator("#said")).to_have_text(reply.answer.text)
+    assert visit.words("soft-arcs") == ["NULL", *first.split()]
+    assert page.locator("#soft-arcs .number").all_text_contents() == ["", "1", "2", "3", "4"]
+    visit.choose(5, 2)
+    page.click("#pin")
+    page.check("input[name=shown][value=second]")
+    visit.shows_its_state(shown="second", pinned="5-2")
+    assert visit.words("soft-arcs") == ["NULL", *second.split()]
+    assert page.is_hidden("#changes-row")
+    visit.choose(0, 4)
+    page.click("#forbid")
+    page.fill("#text", f"so {first}")
+    page.fill("#second", f"so {second}")
+    visit.shows_its_state(pinned="6-3", forbidden2="0-5", arc="0-5")
+    state = visit.state()  # a link restores both
+    visit.open(**state)
+    visit.shows_its_state(**state)
+    page.select_option("#source", "zero")
+    visit.shows_its_state(source="zero", second="", shown="")
+    # a model of heads, whose best ones are no tree, with a link that asks for a single root
+    visit.open(source="heads", text=EXPRESSION, roots="single", samples="1")
+    reply = visit.shows_its_state(roots="several", structure="heads")
+    assert not is_tree(torch.tensor(heads_of(reply.best)))
 
 
 # what does not fit into a window of some width

@@ -16,7 +16,6 @@ from treelax.apps.demo.messages import (
     Matrix,
     Parts,
     Samples,
-    SecondText,
     SourceName,
     Text,
     TreeReply,
@@ -56,14 +55,15 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     texts = _parsed(request, source, structure)
     (words, trees), *others = reversed(texts) if request.shown == "second" else texts
     scores = trees.scores
-    spread = _spread(structure, scores)
+    allowed = _allowed(structure, scores)
+    spread = _spread(structure, scores, allowed)
     unit = spread if request.relative else 1.0
     generator = torch.Generator().manual_seed(request.noise_seed)
     noisy, _, noise = trees.perturbed(Gumbel(request.noise_scale * unit), generator=generator)
     assert noise is not None
-    soft, target, gradient = _estimated(request, source, trees, noisy, unit)
+    soft, target, gradient = _estimated(request, source, trees, allowed, noisy, unit)
     null = ["NULL"] * source.null
-    shown, allowed = partial(_matrix, structure), scores > FORBIDDEN
+    shown = partial(_matrix, structure)
     return TreeReply(
         words=[*null, *words],
         null=source.null,
@@ -92,11 +92,11 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
 def warm_up(sources: Mapping[SourceName, Source]) -> None:
     """Answer once with each source: the first answer takes ten times as long as those after it."""
     for name, source in sources.items():
-        first, *more = source.info.examples
-        second = SecondText(text=more[0]) if more else None
-        target = Arc(head=1, word=2)
+        first, *more = (Text(text=text) for text in source.info.examples)
+        second, target = next(iter(more), None), Arc(head=1, word=2)
         answer(
-            TreeRequest(source=name, text=first, second=second, samples=1, target=target), sources
+            TreeRequest(source=name, text=first.text, second=second, samples=1, target=target),
+            sources,
         )
 
 
@@ -120,41 +120,33 @@ def _structure(request: TreeRequest, source: Source) -> Structure:
     return structure_named(name, single_root=request.single_root)
 
 
-def _texts(request: TreeRequest, source: Source) -> dict[str, tuple[tuple[str, ...], Text]]:
-    """The words of each text, without NULL, by its name in messages; the first text first."""
-    texts: dict[str, Text] = {"text": request}
-    if request.second is not None:
-        texts["second text"] = request.second
-    if len(texts) > len(source.info.texts):
-        raise InputError(f"second is a text; expected null: source {source.info.name!r} takes one")
-    if request.shown == "second" and request.second is None:
-        raise InputError("shown is 'second'; expected 'first', or a text in second")
-    words_of = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
-    counts = [len(words) for words, _ in words_of.values()]
-    if sum(counts) > MOST_WORDS:
-        received = " and ".join(map(str, counts))
-        raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
-    return words_of
-
-
 def _parsed(
     request: TreeRequest, source: Source, structure: Structure
 ) -> list[tuple[tuple[str, ...], StructureDistribution]]:
     """The words of each text, without NULL, and their trees; the first text first."""
+    texts: dict[str, Text] = {"text": request}
+    if request.second is not None:
+        texts["second text"] = request.second
+    elif request.shown == "second":
+        raise InputError("shown is 'second'; expected 'first', or a text in second")
+    if len(texts) > len(source.info.texts):
+        raise InputError(f"second is a text; expected null: source {source.info.name!r} takes one")
+    several = [_words(name, text.text, source) for name, text in texts.items()]
+    if sum(map(len, several)) > MOST_WORDS:
+        received = " and ".join(str(len(words)) for words in several)
+        raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
     parsed = []
-    for name, (words, text) in _texts(request, source).items():
+    for (name, text), words in zip(texts.items(), several, strict=True):
         size = source.null + len(words) + structure.rooted
         # spans have no root, but scores without a model do
         scores = source.scores(words, request.score_seed).double()[-size:, -size:]
+        trees = structure(_constrained(structure, scores, text))
         try:
-            trees = structure(_constrained(structure, scores, text))
             trees.mode  # noqa: B018  (raises where there is no tree)
-            parsed.append((words, trees))
         except NoTreeError as error:
-            part = structure.part
-            raise InputError(
-                f"{name}: pinned and forbidden {part}s leave {structure.none_left}; free one"
-            ) from error
+            what = f"{name}: pinned and forbidden {structure.part}s leave {structure.none_left}"
+            raise InputError(f"{what}; free one") from error
+        parsed.append((words, trees))
     return parsed
 
 
@@ -170,66 +162,59 @@ def _words(name: str, text: str, source: Source) -> tuple[str, ...]:
 
 def _constrained(structure: Structure, scores: Tensor, text: Text) -> Tensor:
     """Scores after edits, forbidden and pinned parts; what is no part has no effect."""
-    scores = scores.clone()
+    scores, place = scores.clone(), partial(_place, structure, size=len(scores))
     for edit in text.edits:
-        if (place := _place(structure, edit, len(scores))) is not None:
-            scores[place] = edit.score
+        if at := place(edit):
+            scores[at] = edit.score
     for arc in text.forbidden:
-        if (place := _place(structure, arc, len(scores))) is not None:
-            scores[place] = FORBIDDEN
+        if at := place(arc):
+            scores[at] = FORBIDDEN
     for arc in text.pinned:
-        if (place := _place(structure, arc, len(scores))) is not None:
+        if at := place(arc):
             one = torch.zeros_like(scores, dtype=torch.bool)
-            one[place] = True
+            one[at] = True
             scores = scores.masked_fill(~structure.compatible_parts(one), FORBIDDEN)
     return scores
 
 
 def _place(structure: StructureInterface, arc: Arc, size: int) -> tuple[int, int] | None:
     """Where a part is in the scores; None beyond the last word, and for what is no part."""
-    first = 0 if structure.rooted else 1  # spans count words from 0
+    first = not structure.rooted  # spans count words from 0
     row, column = arc.head - first, arc.word - first
-    if structure.rooted:
-        return (row, column) if max(row, column) < size and row != column else None
-    return (row, column) if 0 <= row < column < size else None
-
-
-def _spread(structure: Structure, scores: Tensor) -> float:
-    """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
-    allowed = _allowed(structure, scores)
-    finite = scores.where(allowed, 0)
-    by = (0,) if structure.rooted else (0, 1)
-    mean = finite.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
-    apart = (finite - mean).where(allowed, 0)
-    return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
+    is_part = row != column if structure.rooted else 0 <= row < column
+    return (row, column) if is_part and max(row, column) < size else None
 
 
 def _allowed(structure: StructureInterface, scores: Tensor) -> Tensor:
     """Parts that are not forbidden, without single words, which all binary trees have."""
-    parts = structure.part_mask(torch.tensor(_length(structure, scores)), len(scores))
-    parts = parts & (scores > FORBIDDEN)
+    words = torch.tensor(len(scores) - structure.rooted)
+    parts = structure.part_mask(words, len(scores)) & (scores > FORBIDDEN)
     return parts if structure.rooted else parts.triu(1)
 
 
-def _length(structure: StructureInterface, scores: Tensor) -> int:
-    return len(scores) - structure.rooted
+def _spread(structure: Structure, scores: Tensor, allowed: Tensor) -> float:
+    """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
+    by = (0,) if structure.rooted else (0, 1)
+    counts = allowed.sum(by, keepdim=True).clamp(min=1)
+    apart = (scores - scores.where(allowed, 0).sum(by, keepdim=True) / counts).where(allowed, 0)
+    return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
 
 
 def _estimated(
     request: TreeRequest,
     source: Source,
     trees: StructureDistribution,
+    allowed: Tensor,
     noisy: Tensor,
     unit: float,
 ) -> tuple[Tensor, Arc | None, Tensor | None]:
     """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
+    within_polytope = name == "spigot" and structure.unconstrained is None
     estimator = EstimatorSettings(
         name,
         step=unit * IMLE.step if name == "imle" else None,
-        projection="polytope"
-        if name == "spigot" and structure.unconstrained is None
-        else "simplex",
+        projection="polytope" if within_polytope else "simplex",
         max_iterations=MOST_SPARSEMAP // len(trees.scores) if name == "sparsemap" else None,
     )
     used: dict[str, Any] = {}
@@ -247,7 +232,7 @@ def _estimated(
             StructureDistribution(structure, scores), generator=generator
         )
         best = StructureDistribution(structure, noisy).mode
-        target = request.target or _least_certain(trees, soft.detach(), best)
+        target = request.target or _least_certain(trees, allowed, soft.detach(), best)
         place = target and _place(structure, target, len(scores))
         if not place:
             return soft.detach(), target, None
@@ -259,25 +244,24 @@ def _gap(structure: StructureInterface, scores: Tensor, soft: Tensor) -> float:
     """How far a sparse tree may be from the nearest one, as `SparseMap.gap`."""
     rest = scores - soft
     dims = structure.event_dim
-    return _number(
-        (inner(structure.argmax(rest), rest, dims) - inner(soft, rest, dims)).clamp(min=0)
-    )
+    better = inner(structure.argmax(rest), rest, dims) - inner(soft, rest, dims)
+    return _number(better.clamp(min=0))
 
 
-def _least_certain(trees: StructureDistribution, soft: Tensor, best: Tensor) -> Arc | None:
+def _least_certain(
+    trees: StructureDistribution, allowed: Tensor, soft: Tensor, best: Tensor
+) -> Arc | None:
     """Of the parts outside the best tree, that whose weight is nearest 0.5; None if there is no part.
 
     A part of the best tree has all that it can get from estimators that give whole trees, so that
     their gradient is 0. All other weights are 0 then, and marginals decide.
     """
-    structure = trees.structure
-    allowed = _allowed(structure, trees.scores)
     if (outside := allowed & (best == 0)).any():
         allowed = outside
     if not allowed.any():
         return None
     apart = (soft - 0.5).abs() + 1e-3 * (trees.marginals - 0.5).abs()
-    first = 0 if structure.rooted else 1  # spans count words from 0
+    first = not trees.structure.rooted  # spans count words from 0
     row, column = divmod(int(apart.masked_fill(~allowed, torch.inf).argmin()), len(soft))
     return Arc(head=row + first, word=column + first)
 
@@ -313,11 +297,6 @@ def _number(value: Tensor) -> float:
 def _matrix(structure: StructureInterface, matrix: Tensor, allowed: Tensor | None = None) -> Matrix:
     """Numbers, with None at what is no part or not allowed if that is given."""
     rows: Matrix = _shown(structure, matrix).round(decimals=DECIMALS).tolist()
-    if allowed is None:
-        return rows
-    parts = structure.part_mask(torch.tensor(_length(structure, matrix)), len(matrix)) & allowed
-    there = _shown(structure, parts).tolist()
-    return [
-        [value if part else None for value, part in zip(*pair, strict=True)]
-        for pair in zip(rows, there, strict=True)
-    ]
+    for row, column in [] if allowed is None else (~_shown(structure, allowed)).nonzero().tolist():
+        rows[row][column] = None
+    return rows

@@ -62,10 +62,6 @@ class Text(_Message):
     )
 
 
-class SecondText(Text):
-    """The second text of a pair, for models that label two texts."""
-
-
 class TreeRequest(Text):
     """All that a picture depends on; the same request always gets the same reply."""
 
@@ -75,7 +71,7 @@ class TreeRequest(Text):
         "come with treelax), or run, that which the demo was started with; null for the first in "
         "/api/info, which lists them.",
     )
-    second: SecondText | None = Field(
+    second: Text | None = Field(
         default=None,
         description="The second text, for a source with two; both together have at most "
         f"{MOST_WORDS} words. Without it there are trees of the first, and no label.",
