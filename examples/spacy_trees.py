@@ -202,9 +202,9 @@ def main(given: Sequence[str] | None = None) -> int:
     check_files(config, options.out, options.force)
     pipeline, make_doc = load_pipeline(options.pipeline)
     with progress("reading texts", unit="record", transient=True) as bar:
-        splits = encoded_splits(config, lambda split, done, total: bar.update(done, split))
-    options = {name: getattr(options, name) for name in ("processes", "crossing", "single_root")}
-    for name, counts in write_trees(splits, options.out, pipeline, make_doc, **options).items():
+        splits = encoded_splits(config, bar.update)
+    how = {name: getattr(options, name) for name in ("processes", "crossing", "single_root")}
+    for name, counts in write_trees(splits, options.out, pipeline, make_doc, **how).items():
         console.print(
             f"{tree_file(options.out, name)}: {counted(counts.texts, 'tree')}, {counts.crossing:,} "
             f"{'with crossing arcs' if options.crossing else 'made projective'}, "

@@ -30,6 +30,11 @@ def script():
     del sys.modules[spec.name]
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+
+
 class Doc(list):
     """Tokens as spaCy has them: ``head`` is a token, a root's its own."""
 
@@ -64,8 +69,7 @@ def chain(doc):
 
 
 @pytest.fixture
-def sst(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+def sst(tmp_path):
     folder = tmp_path / "sst"
     folder.mkdir()
     for split, lines in SST.items():
@@ -74,10 +78,12 @@ def sst(tmp_path, monkeypatch):
 
 
 def test_trees_of_sst_are_ready_for_training(script, sst, tmp_path, monkeypatch, capsys):
+    """And replaced only if that is asked for; an input file never is."""
     pipeline = Pipeline(chain)
     monkeypatch.setattr(script, "load_pipeline", lambda name: (pipeline, Doc))
     out = tmp_path / "new" / "trees"
-    assert script.main(["any", "--format", "sst", "--from", str(sst), "--out", str(out)]) == 0
+    command = ["any", "--format", "sst", "--from", str(sst), "--out", str(out)]
+    assert script.main(command) == 0
     printed = capsys.readouterr().out
     assert f"{out / 'train'}.conllu: 2 trees, 0 made projective, 0 with several roots" in printed
     config = DataConfig(format="sst", path=str(sst), trees=str(out / "{split}.conllu"), null=False)
@@ -88,46 +94,46 @@ def test_trees_of_sst_are_ready_for_training(script, sst, tmp_path, monkeypatch,
     assert pipeline.seen[0] == ["Good", "(", "3\u00a01/2", ")"]
     assert pipeline.seen[2] == ["No", '"', "fun"]
     assert next(read_conllu(out / "dev.conllu")).words == ("No", "``", "fun")
+    (out / "dev.conllu").write_text("mine")
+    with pytest.raises(InputError, match=r"\.conllu exists already: .* --force to replace it"):
+        script.main(command)
+    assert (out / "dev.conllu").read_text() == "mine"
+    assert script.main([*command, "--force"]) == 0
+    assert next(read_conllu(out / "dev.conllu")).heads == (0, 1, 2)
+    tagging = ["any", "--format", "tagging", "--train", str(out / "train.conllu")]
+    other = tmp_path / "other"
+    other.symlink_to(out)  # the same folder under another name
+    contents = (out / "train.conllu").read_bytes()
+    with pytest.raises(InputError, match=r"train\.conllu is an input file; expected"):
+        script.main([*tagging, "--dev", str(out / "dev.conllu"), "--out", str(other), "--force"])
+    assert (out / "train.conllu").read_bytes() == contents
 
 
-def test_pairs_are_written_text_by_text(script, tmp_path, monkeypatch):
-    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+def test_pairs_are_written_text_by_text(script, tmp_path):
     file = tmp_path / "pairs.tsv"
     file.write_text("a\tb\tlabel\ndogs bark\tcats\tno\nbirds\tbirds sing\tyes\n")
     columns = {"text": ("a", "b"), "tokens": True, "train": str(file), "dev": str(file)}
-    config = DataConfig(format="table", **columns)
-    splits = encoded_splits(config)
+    splits = encoded_splits(DataConfig(format="table", **columns))
     counts = script.write_trees(splits, tmp_path / "trees", Pipeline(chain), Doc)
     assert counts["dev"].texts == 4
-    words = [tree.words for tree in read_conllu(tmp_path / "trees" / "train.conllu")]
-    assert words == [("dogs", "bark"), ("cats",), ("birds",), ("birds", "sing")]
     config = DataConfig(format="table", **columns, trees=str(tmp_path / "trees" / "{split}.conllu"))
     assert load_text(config).splits["train"].heads.tolist() == [0, 1, 0, 0, 0, 1]
 
 
-def parsed(script, heads, words="a b c d", **options):
-    counts = script.Counts()
-    pipeline = Pipeline(lambda doc: doc.set_heads(heads))
-    (tree,) = script.parsed(pipeline, Doc, [words.split()], counts, **options)
-    return tree, counts
-
-
-def test_crossing_arcs_are_taken_out_and_counted(script):
-    heads = [1, 1, 1, 0]  # d hangs off a, across the root's arc
-    tree, counts = parsed(script, heads)
-    assert tree.heads == (2, 0, 2, 2)
-    assert (counts.texts, counts.crossing, counts.several_roots) == (1, 1, 0)
-    tree, counts = parsed(script, heads, crossing=True)
-    assert tree.heads == (2, 0, 2, 1)
-    assert counts.crossing == 1
-
-
-def test_several_roots_stay_or_are_joined(script):
-    tree, counts = parsed(script, [0, 0, 2, 2])
-    assert tree.heads == (0, 1, 0, 3)
-    assert (counts.crossing, counts.several_roots) == (0, 1)
-    tree, _ = parsed(script, [0, 0, 2, 2], single_root=True)
-    assert tree.heads == (0, 1, 1, 3)
+@pytest.mark.parametrize(
+    ("heads", "options", "expected", "counts"),
+    [
+        ([1, 1, 1, 0], {}, (2, 0, 2, 2), (1, 0)),  # d hangs off a, across the root's arc
+        ([1, 1, 1, 0], {"crossing": True}, (2, 0, 2, 1), (1, 0)),
+        ([0, 0, 2, 2], {}, (0, 1, 0, 3), (0, 1)),
+        ([0, 0, 2, 2], {"single_root": True}, (0, 1, 1, 3), (0, 1)),
+    ],
+)
+def test_crossing_arcs_and_several_roots(script, heads, options, expected, counts):
+    pipeline, found = Pipeline(lambda doc: doc.set_heads(heads)), script.Counts()
+    (tree,) = script.parsed(pipeline, Doc, [["a", "b", "c", "d"]], found, **options)
+    assert tree.heads == expected
+    assert (found.crossing, found.several_roots) == counts
 
 
 @pytest.mark.parametrize(
@@ -149,47 +155,7 @@ def test_an_error_leaves_older_trees_untouched(script, sst, tmp_path):
     splits = encoded_splits(DataConfig(format="sst", path=str(sst), classes="five"))
     with pytest.raises(InputError):
         script.write_trees(splits, out, Pipeline(lambda doc: doc), Doc)
-    assert [file.name for file in out.iterdir()] == ["train.conllu"]
-    assert (out / "train.conllu").read_text() == "old"
-
-
-@pytest.fixture
-def treebank(tmp_path, monkeypatch):
-    """A treebank whose files are called as the script calls its own."""
-    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "treebank"
-    folder.mkdir()
-    tree = "1\tDogs\t_\tNOUN\t_\t_\t2\t_\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\t_\t_\t_\n\n"
-    for split in ("train", "dev"):
-        (folder / f"{split}.conllu").write_text(tree)
-    return folder
-
-
-def test_files_are_replaced_only_if_that_is_asked_for(script, treebank, tmp_path, monkeypatch):
-    monkeypatch.setattr(script, "load_pipeline", lambda name: (Pipeline(chain), Doc))
-    out = tmp_path / "out"
-    files = [f"--{split}={treebank / split}.conllu" for split in ("train", "dev")]
-    command = ["any", "--format", "tagging", *files, "--out", str(out)]
-    out.mkdir()
-    (out / "dev.conllu").write_text("mine")
-    with pytest.raises(InputError, match=r"dev\.conllu exists already: .* --force to replace it"):
-        script.main(command)
-    assert [(file.name, file.read_text()) for file in out.iterdir()] == [("dev.conllu", "mine")]
-    assert script.main([*command, "--force"]) == 0
-    assert next(read_conllu(out / "dev.conllu")).heads == (0, 1)
-
-
-def test_what_is_parsed_is_never_replaced(script, treebank, tmp_path, monkeypatch):
-    monkeypatch.setattr(script, "load_pipeline", lambda name: pytest.fail("was loaded"))
-    before = {file: file.read_bytes() for file in treebank.iterdir()}
-    other = tmp_path / "other"
-    other.symlink_to(treebank)  # the same folder under another name
-    for out in (treebank, other):
-        command = ["any", "--format", "tagging", "--out", str(out), "--force"]
-        command += [f"--{split}={treebank / split}.conllu" for split in ("train", "dev")]
-        with pytest.raises(InputError, match=r"train\.conllu is an input file; expected"):
-            script.main(command)
-    assert {file: file.read_bytes() for file in treebank.iterdir()} == before
+    assert [(file.name, file.read_text()) for file in out.iterdir()] == [("train.conllu", "old")]
 
 
 def test_errors_are_one_line(script, monkeypatch, capsys):
@@ -199,11 +165,3 @@ def test_errors_are_one_line(script, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(BackendError, match="spaCy is not installed: pip install spacy"):
         script.load_pipeline("en_core_web_sm")
-
-    def load(name, exclude):
-        raise OSError("[E050] Can't find model")
-
-    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
-    monkeypatch.setitem(sys.modules, "spacy.tokens", SimpleNamespace(Doc=Doc))
-    with pytest.raises(InputError, match=r"^pipeline is .nowhere.; expected the name"):
-        script.load_pipeline("nowhere")
