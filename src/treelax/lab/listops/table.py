@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from treelax.apps.tasks.listops.config import ListOpsConfig, preset
+from treelax.apps.tasks.listops.config import PRESETS, VARIANTS, ListOpsConfig, preset
 from treelax.lab.tables.paper import Column, PaperTable, Record
 
 # accuracy and attachment as the paper prints them (table 1; gold trees in the text of section 5)
@@ -20,26 +20,8 @@ PAPER = {
     "chain": None,
     "gold": "100.0 / 100.0",
 }
-ESTIMATORS = {
-    "zero": "G = 0, forward relaxed",
-    "zero-st": "G = 0, straight-through",
-    "mc": "MC, forward relaxed",
-    "mc-st": "MC, straight-through",
-    "entropy": "MC, entropy relaxation",
-    "nonprojective": "MC, entropy relaxation, non-projective trees",
-    "heads": "MC, head selection (no tree)",
-}
-LABELS = {
-    **{f"paper-{name}": label for name, label in ESTIMATORS.items()},
-    "chain": "left-to-right chain",
-    "gold": "gold trees",
-    # presets of other tables, if their runs are asked for
-    "paper-mc-all": "MC, forward relaxed, loss on all tokens",
-    **{f"balanced-{name}": f"balanced recipe, {label}" for name, label in ESTIMATORS.items()},
-    "small": "balanced recipe, MC, forward relaxed, small layers",
-    "paulus": "balanced recipe, MC, forward relaxed",
-    "long": "balanced recipe, MC, forward relaxed, short expressions first",
-}
+ESTIMATORS = {name: text for name, (_, text) in VARIANTS.items()}
+LABELS = {name: text for name, (_, text) in PRESETS.items()}
 KINDS = {  # columns, and the kinds of tokens of an evaluation
     "attachment_argument": "argument",
     "attachment_bracket": "bracket",
@@ -93,11 +75,8 @@ class ListOpsTable(PaperTable):
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of the CSV; ``..._50`` are over expressions of at most 50 tokens."""
         test = result["test"]
-        short = [
-            {"arcs": r["tokens"]} | r  # which older records count
-            for r in test["by_length"]
-            if r["longest"] is not None and r["longest"] <= 50
-        ]
+        # records on file from before arcs were counted have tokens alone
+        short = [{"arcs": r["tokens"]} | r for r in test["by_length"] if (r["longest"] or 99) <= 50]
         kinds = {name: test["attachment_by_kind"].get(kind) for name, kind in KINDS.items()}
         keys = ("preset", "seed", "max_length", "best_epoch", "epochs", "device")
         return {
@@ -113,14 +92,8 @@ class ListOpsTable(PaperTable):
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
         data = "; ".join(dict.fromkeys(_describe_data(config) for config, _ in runs))
-        arcs = " or ".join(
-            dict.fromkeys(
-                "all tokens"
-                if config.model.root_arcs
-                else "the tokens whose gold head is not the root"
-                for config, _ in runs
-            )
-        )
+        tokens = {True: "all tokens", False: "the tokens whose gold head is not the root"}
+        arcs = " or ".join(dict.fromkeys(tokens[config.model.root_arcs] for config, _ in runs))
         return (
             "Test accuracy over operators, in percent, with the trees of training (as trained: soft "
             "ones unless training is straight-through) and with discrete trees; attachment of "

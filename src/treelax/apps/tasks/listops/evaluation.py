@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from treelax.apps.data.batching import length_batches
-from treelax.apps.data.listops import Expression, baseline_heads, encode_listops
+from treelax.apps.data.listops import Baseline, Expression, baseline_heads, encode_listops
 from treelax.apps.table import Table
 from treelax.apps.tasks.listops.model import ListOpsTagger
 from treelax.errors import InputError
@@ -21,6 +21,8 @@ from treelax.nn.modes import evaluating
 LENGTHS = (10, 20, 50, 100, 200, 500)  # upper ends of the rows by length
 BATCH_ENTRIES = 2_000_000  # of the trees of one batch
 BATCH_MOST = 256
+KINDS = ("argument", "bracket", "nested operator", "outermost operator")
+BASELINES: dict[str, Baseline] = {"previous token": "previous", "last operator": "operator"}
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,7 @@ def parse_all(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures in percent; see `evaluate`.
-
-    ``arcs`` is how many attachment counts; older records, without it, count all tokens.
-    """
+    """Figures in percent; see `evaluate`. Attachment counts ``arcs``, or all tokens without it."""
 
     sentences: int
     tokens: int
@@ -94,19 +93,16 @@ class Evaluation:
         return asdict(self)
 
     def tables(self, title: str) -> list[Table]:
-        both = [
-            ("tags of operators", self.operator_accuracy, self.soft_operator_accuracy),
-            ("tags of all tokens", self.token_accuracy, self.soft_token_accuracy),
-        ]
         every = self.arcs in (None, self.tokens)
-        discrete = {
-            "attachment" if every else "attachment below the root": self.attachment,
-            **{f"  of {kind}s": share for kind, share in self.attachment_by_kind.items()},
-            "exact trees": self.exact_trees,
-            **{f"attachment to the {name}": share for name, share in self.baselines.items()},
+        figures: dict[str, tuple[float, ...]] = {
+            "tags of operators": (self.operator_accuracy, self.soft_operator_accuracy),
+            "tags of all tokens": (self.token_accuracy, self.soft_token_accuracy),
+            "attachment" if every else "attachment below the root": (self.attachment,),
+            **{f"  of {kind}s": (share,) for kind, share in self.attachment_by_kind.items()},
+            "exact trees": (self.exact_trees,),
+            **{f"attachment to the {name}": (share,) for name, share in self.baselines.items()},
         }
-        rows = [[what, f"{hard:.2f}", f"{soft:.2f}"] for what, hard, soft in both]
-        rows += [[what, f"{share:.2f}", ""] for what, share in discrete.items()]
+        rows = [[what, *(f"{f:.2f}" for f in row), ""][:3] for what, row in figures.items()]
         title = f"{title}: {self.sentences:,} expressions, {self.operators:,} operators"
         starts = dict(zip((*LENGTHS, None), (1, *(n + 1 for n in LENGTHS)), strict=True))
         keys = ("operator_accuracy", "attachment", "exact_trees", "attachment_operator")
@@ -140,40 +136,36 @@ def evaluate(
       ``attachment_by_kind``: over arguments (digits), brackets, nested operators and the outermost
       operators, whose head is the root.
     - ``soft_…``: the same accuracies read from the soft tree of the scores, without noise.
-    - ``baselines``: attachment if every token hangs off the previous token, or off the last operator
-      to its left.
+    - ``baselines``: attachment if every token is attached to the previous token, or to the last
+      operator to its left.
     """
     if not expressions:
         raise InputError("expressions: received none; expected at least one")
     parsed = parse_all(model, expressions, progress=progress)
-    total: Counter[str] = Counter()
-    rows: dict[float, Counter[str]] = {}
+    root_arcs = model.config.root_arcs
+    groups: dict[float, list[Counter[str]]] = {}
     for expression, one in zip(expressions, parsed, strict=True):
-        counts = _counts(expression, one, root_arcs=model.config.root_arcs)
-        total.update(counts)
         longest = next((n for n in LENGTHS if len(expression) <= n), math.inf)
-        rows.setdefault(longest, Counter()).update(counts)
-    kinds = ("argument", "bracket", "nested operator", "outermost operator")
+        groups.setdefault(longest, []).append(_counts(expression, one, root_arcs))
+    rows = [(longest, sum(groups[longest], Counter())) for longest in sorted(groups)]
+    total = sum((counts for _, counts in rows), Counter[str]())
     return Evaluation(
         **_shares(total),
-        token_accuracy=_percent(total, "right tokens", "tokens"),
+        token_accuracy=_percent(total, "right", "tokens"),
         soft_operator_accuracy=_percent(total, "soft operators", "operators"),
-        soft_token_accuracy=_percent(total, "soft tokens", "tokens"),
+        soft_token_accuracy=_percent(total, "soft", "tokens"),
         attachment_by_kind={
-            kind: _percent(total, f"right {kind}", kind) for kind in kinds if total[kind]
+            kind: _percent(total, f"right {kind}", kind) for kind in KINDS if total[kind]
         },
         by_length=[
             {
                 "longest": None if longest == math.inf else longest,
                 **_shares(counts),
-                "attachment_operator": _percent(counts, "operator baseline", "arcs"),
+                "attachment_operator": _percent(counts, "last operator", "arcs"),
             }
-            for longest, counts in sorted(rows.items())
+            for longest, counts in rows
         ],
-        baselines={
-            "previous token": _percent(total, "previous baseline", "arcs"),
-            "last operator": _percent(total, "operator baseline", "arcs"),
-        },
+        baselines={name: _percent(total, name, "arcs") for name in BASELINES},
     )
 
 
@@ -186,28 +178,21 @@ def _shares(counts: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _counts(expression: Expression, parsed: Parsed, *, root_arcs: bool) -> Counter[str]:
-    gold, valencies = expression.heads, expression.valencies
-    counts: Counter[str] = Counter(sentences=1, tokens=len(expression))
-    previous, operator = (baseline_heads(expression, name) for name in ("previous", "operator"))
-    for i, kind in enumerate(expression.kinds):
-        tag = parsed.tags[i] == valencies[i]
-        soft = parsed.soft_tags[i] == valencies[i]
+def _counts(expression: Expression, parsed: Parsed, root_arcs: bool) -> Counter[str]:
+    baselines = {name: baseline_heads(expression, rule) for name, rule in BASELINES.items()}
+    counts = Counter(sentences=1, tokens=len(expression))
+    for i, (kind, head, valency) in enumerate(
+        zip(expression.kinds, expression.heads, expression.valencies, strict=True)
+    ):
+        right, soft = parsed.tags[i] == valency, parsed.soft_tags[i] == valency
+        counts.update({"right": right, "soft": soft})
         if kind == "operator":
-            counts["operators"] += 1
-            counts["right operators"] += tag
-            counts["soft operators"] += soft
-            kind = "nested operator" if gold[i] else "outermost operator"
-        counts["right tokens"] += tag
-        counts["soft tokens"] += soft
-        if gold[i] or root_arcs:
-            right = parsed.heads[i] == gold[i]
-            counts["arcs"] += 1
-            counts["right heads"] += right
-            counts[kind] += 1
-            counts[f"right {kind}"] += right
-            counts["previous baseline"] += previous[i] == gold[i]
-            counts["operator baseline"] += operator[i] == gold[i]
+            counts.update({"operators": 1, "right operators": right, "soft operators": soft})
+            kind = "nested operator" if head else "outermost operator"
+        if head or root_arcs:
+            attached = parsed.heads[i] == head
+            counts.update({"arcs": 1, "right heads": attached, kind: 1, f"right {kind}": attached})
+            counts.update({name: heads[i] == head for name, heads in baselines.items()})
     counts["exact"] = int(counts["right heads"] == counts["arcs"])
     return counts
 
