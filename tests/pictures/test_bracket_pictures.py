@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treelax.apps.pictures import draw_binary_tree, draw_brackets, list_brackets
-from treelax.apps.pictures.terminal import columns
+from treelax.apps.pictures.text import columns
 from treelax.errors import InputError
 from treelax.trees import read_brackets, spans_to_tensor
 

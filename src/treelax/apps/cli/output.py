@@ -159,6 +159,7 @@ class DisplayOptions:
     marginals: bool = False  # they are probabilities of arcs
     noise: str = ""  # what was added to scores
     ranked: bool = False  # there may be several trees of a text, with their log-probabilities
+    probabilities: bool = False  # those of all labels
 
 
 def write_results(
@@ -178,9 +179,12 @@ def write_results(
 def _lines(
     several: Iterable[Result], form: str, parser: TrainedParser, show: DisplayOptions
 ) -> Iterator[str]:
-    if form == "tsv":
-        yield _table_header(parser, show)
     for number, result in enumerate(several):
+        if form == "tsv":
+            cells = _cells(result, parser, show)
+            yield from ["\t".join(cells)] * (number == 0)
+            yield "\t".join(cells.values())
+            continue
         if number and form == "tree":
             yield ""
         yield from FORMS[form](result, parser, show)
@@ -193,88 +197,70 @@ def _one(values: Sequence[Any] | None) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def _label_json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
-    """The label with all probabilities; for a tagger, of each word that of its tag."""
+def _json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
+    """The label and the tree, with whatever else was asked for."""
     prediction = result.prediction
+    record: dict[str, Any] = {"line": result.example.line}
+    if result.name is not None:
+        record["sent_id"] = result.name
+    if prediction.log_prob is not None:
+        record |= {"rank": result.rank, "log_prob": prediction.log_prob}
     shares: Any = prediction.probabilities
-    if isinstance(shares, tuple):
-        shares = [round(share, DIGITS) for share in _shares(prediction)]
-    elif shares is not None:
-        shares = {name: round(share, DIGITS) for name, share in shares.items()}
-    record = _record(result)
-    if parser.labels:
+    if show.probabilities and parser.labels:
         name = "tags" if parser.is_tagger else "label"
-        record |= {name: prediction.label, "probabilities": shares}
+        all_shares = prediction.probability if isinstance(shares, tuple) else shares
+        record |= {name: prediction.label, "probabilities": all_shares}
+    elif not show.probabilities:
+        if isinstance(prediction.probability, float):
+            record |= {"label": prediction.label, "probability": prediction.probability}
+        if parser.is_tagger:
+            record["tags"] = prediction.label
     record |= {"words": _one(prediction.words), parser.notation: _one(prediction.trees)}
-    record |= _relations(prediction)
-    if result.shares:
-        rounded = [[round(share, DIGITS) for share in row] for row in result.shares]
-        record["head_probabilities"] = _one(rounded)
-    yield json.dumps(record, ensure_ascii=False)
-
-
-def _tree_json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
-    """The tree, with whatever else was asked for."""
-    prediction, record = result.prediction, _record(result)
-    if isinstance(prediction.probability, float):
-        record |= {"label": prediction.label, "probability": round(prediction.probability, DIGITS)}
-    if parser.is_tagger:
-        record["tags"] = prediction.label
-    record |= {"words": _one(prediction.words), parser.notation: _one(prediction.trees)}
-    record |= _relations(prediction)
+    if prediction.relations is not None:
+        record["relations"] = _one(prediction.relations)
     if show.gold:
         record["gold"] = _one(result.example.gold)
     if result.weights:
-        rounded = [[[round(w, DIGITS) for w in row] for row in text] for text in result.weights]
-        record["marginals" if show.marginals else "weights"] = _one(rounded)
+        record["marginals" if show.marginals else "weights"] = _one(result.weights)
     if result.noisy:
         record[f"noisy_{parser.notation}"] = _one(result.noisy)
     if result.samples:
         counts = [[{parser.notation: t, "count": n} for t, n in text] for text in result.samples]
         record["samples"] = _one(counts)
-    yield json.dumps(record, ensure_ascii=False)
+    if result.shares:
+        record["head_probabilities"] = _one(result.shares)
+    yield json.dumps(_rounded(record), ensure_ascii=False)
 
 
-def _record(result: Result) -> dict[str, Any]:
-    record: dict[str, Any] = {"line": result.example.line}
-    if result.name is not None:
-        record["sent_id"] = result.name
-    if result.prediction.log_prob is not None:
-        record |= {"rank": result.rank, "log_prob": round(result.prediction.log_prob, DIGITS)}
-    return record
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, Mapping):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _relations(prediction: Prediction) -> dict[str, Any]:
-    return {} if prediction.relations is None else {"relations": _one(prediction.relations)}
-
-
-def _table_header(parser: TrainedParser, show: DisplayOptions) -> str:
-    names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
-    if not parser.labels:
-        ranks = ["rank", "log_prob"] if show.ranked else []
-        return "\t".join(["line", "words", parser.notation, "relations", *ranks])
-    numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
-    both = [f"{name}{number}" for number in numbers for name in ("words", parser.notation)]
-    return "\t".join(["line", *names, *both])
-
-
-def _table_row(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
+def _cells(result: Result, parser: TrainedParser, show: DisplayOptions) -> dict[str, str]:
+    """A row of a table, by the names of its columns."""
     prediction, label = result.prediction, result.prediction.label or ""
-    if not isinstance(label, str):
-        label = " ".join(_one_word(str(tag)) for tag in label)
-    shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(prediction))
-    cells = [str(result.example.line)]
+    cells = {"line": str(result.example.line)}
     if parser.labels:
-        cells += [_SPACE.sub(" ", label), shares]
+        if not isinstance(label, str):
+            label = " ".join(_one_word(str(tag)) for tag in label)
+        shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(prediction))
+        name, share = ("tags", "probabilities") if parser.is_tagger else ("label", "probability")
+        cells |= {name: _SPACE.sub(" ", label), share: shares}
     for i, text in enumerate(prediction.words):
-        cells.append(" ".join(map(_one_word, text)))
-        cells.append(_written(result.trees[i]) if result.trees else "")
+        number = "" if len(parser.text) == 1 else f"_{i + 1}"
+        cells[f"words{number}"] = " ".join(map(_one_word, text))
+        cells[f"{parser.notation}{number}"] = _written(result.trees[i]) if result.trees else ""
     if not parser.labels:
-        cells.append(" ".join(prediction.relations[0]) if prediction.relations else "")
+        cells["relations"] = " ".join(prediction.relations[0]) if prediction.relations else ""
     if show.ranked:
         log_prob = prediction.log_prob
-        cells += [str(result.rank), "" if log_prob is None else f"{log_prob:.{DIGITS}f}"]
-    yield "\t".join(cells)
+        share = "" if log_prob is None else f"{log_prob:.{DIGITS}f}"
+        cells |= {"rank": str(result.rank), "log_prob": share}
+    return cells
 
 
 def _tree_lines(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
@@ -307,36 +293,43 @@ def _conllu(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iter
     labels of arcs; all else stays. Labels are comments, binary trees likewise; tags are in their
     column or in MISC.
     """
-    block, line = result.example.block, str(result.example.line)
-    known = result.prediction.label is not None or result.trees
-    for i, words in enumerate(result.prediction.words if known else ()):
+    block, line, prediction = result.example.block, str(result.example.line), result.prediction
+    known = prediction.label is not None or result.trees
+    for i, words in enumerate(prediction.words if known else ()):
         forms = tuple(map(_one_word, words))
-        columns, misc, about, name = {"FORM": forms}, {}, {}, line
-        raw = result.example.raw[i] if result.example.raw else ""
-        sentence = block or _spaced(raw, forms)
-        if block is None:
-            name = line if len(result.prediction.words) == 1 else f"{line}-{i + 1}"
-            about = {"sent_id": name, "text": sentence.text}
-        else:
-            columns, name = {}, block.id or line
+        columns, misc, about, name = {}, {}, {}, block and (block.id or line)
+        if (sentence := block) is None:
+            sentence = _spaced(result.example.raw[i] if result.example.raw else "", forms)
+            name = line if len(prediction.words) == 1 else f"{line}-{i + 1}"
+            columns, about = {"FORM": forms}, {"sent_id": name, "text": sentence.text}
         if result.tags is not None:
             tags = tuple(_one_word(tag) or "_" for tag in result.tags)
+            in_column = parser.tag_column in TAG_COLUMNS
             if block is None:
-                column = parser.tag_column if parser.tag_column in TAG_COLUMNS else "UPOS"
-                columns[column] = tags
-            elif show.replace_tags and parser.tag_column in TAG_COLUMNS:
+                columns[parser.tag_column if in_column else "UPOS"] = tags
+            elif show.replace_tags and in_column:
                 columns[parser.tag_column] = tags
             else:  # a bar would part features; UD writes it so
-                misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
+                misc["PredictedTag"] = tuple(tag.replace("|", r"\p") for tag in tags)
         if (relations := result.relations(i)) is not None and not result.samples:
             columns["DEPREL"] = relations
         if result.shares:
             misc["HeadProbability"] = tuple(f"{share:.{DIGITS}f}" for share in result.shares[i])
-        about |= _about(result.prediction, "" if block is None else "predicted_")
-        if result.prediction.log_prob is not None:
+        if isinstance(prediction.label, str):
+            prefix, [share] = "" if block is None else "predicted_", _shares(prediction)
+            about[f"{prefix}label"] = _SPACE.sub(" ", prediction.label)
+            about[f"{prefix}probability"] = f"{share:.{DIGITS}f}"
+        if prediction.log_prob is not None:
             about |= {"sent_id": f"{name}-best-{result.rank}", "rank": str(result.rank)}
-            about["log_prob"] = f"{result.prediction.log_prob:.{DIGITS}f}"
-        for tree, more in _variants(result, i, name):
+            about["log_prob"] = f"{prediction.log_prob:.{DIGITS}f}"
+        variants: list[tuple[Tree | None, dict[str, str]]]
+        variants = [(result.trees[i] if result.trees else None, {})]
+        if result.samples:
+            variants = [
+                (tree, {"sent_id": f"{name}-sample-{k}", "count": str(count)})
+                for k, (tree, count) in enumerate(result.samples[i], 1)
+            ]
+        for tree, more in variants:
             shown = None
             if isinstance(tree, str):
                 more["brackets"] = tree
@@ -360,24 +353,6 @@ def _spaced(text: str, words: tuple[str, ...]) -> Sentence:
     misc = ["_" if text[end : end + 1].strip() == "" else "SpaceAfter=No" for end in ends]
     rows = tuple("\t".join([str(m), *"_" * 8, note]) for m, note in enumerate(misc, 1))
     return Sentence(words, metadata={"text": " ".join(text.split())}, lines=rows)
-
-
-def _variants(result: Result, text: int, name: str) -> Iterator[tuple[Tree | None, dict[str, str]]]:
-    """The tree of a text, or those that were sampled, with their names and how often."""
-    if not result.samples:
-        yield result.trees[text] if result.trees else None, {}
-        return
-    for k, (tree, count) in enumerate(result.samples[text], 1):
-        yield tree, {"sent_id": f"{name}-sample-{k}", "count": str(count)}
-
-
-def _about(prediction: Prediction, prefix: str = "") -> dict[str, str]:
-    """The comments on a class."""
-    if not isinstance(prediction.label, str):
-        return {}
-    [share] = _shares(prediction)
-    label = _SPACE.sub(" ", prediction.label)
-    return {f"{prefix}label": label, f"{prefix}probability": f"{share:.{DIGITS}f}"}
 
 
 def _drawn(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
@@ -510,6 +485,5 @@ def _tree_pictures(
 
 FORMS = {
     **{"tree": _drawn, "heads": _tree_lines, "brackets": _tree_lines},
-    **{"json": _tree_json, "conllu": _conllu},
-    **{"jsonl": _label_json, "tsv": _table_row},
+    **{"json": _json, "jsonl": _json, "conllu": _conllu},
 }

@@ -168,7 +168,7 @@ def predict(
 
     with progress("predicting", unit="texts", transient=True) as bar:
         advanced = advancing(results(), bar, every=COUNT_EVERY)
-        show = DisplayOptions(replace_tags=True, ranked=best > 1)
+        show = DisplayOptions(replace_tags=True, ranked=best > 1, probabilities=True)
         write_results(advanced, written, parser, out, show)
     without = [note.replace("dropped", "without a label") for note in blank.lines()]
     notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]

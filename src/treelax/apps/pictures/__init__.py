@@ -2,11 +2,12 @@
 
 from treelax.apps.pictures.arcs import draw_arcs
 from treelax.apps.pictures.brackets import draw_brackets
+from treelax.apps.pictures.drawing import align_pictures, stack_pictures
 from treelax.apps.pictures.heat_map import draw_heat_map
-from treelax.apps.pictures.stack import align_pictures, stack_pictures
 from treelax.apps.pictures.svg import Picture
-from treelax.apps.pictures.terminal import draw_tree, list_weights, supports_unicode
+from treelax.apps.pictures.terminal import draw_tree, list_weights
 from treelax.apps.pictures.terminal_brackets import draw_binary_tree, list_brackets
+from treelax.apps.pictures.text import supports_unicode
 
 __all__ = [
     "Picture",

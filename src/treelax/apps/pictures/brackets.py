@@ -7,41 +7,20 @@ it and are shorter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
-from treelax.apps.pictures.lines import SCALE, Drawing, LegendItem, coloured, line_group
-from treelax.apps.pictures.style import HIGHEST, LABEL, TAG, WORD, Kind
-from treelax.apps.pictures.svg import (
-    Picture,
-    clean,
-    is_right_to_left,
-    number,
-    text_element,
-    text_width,
-)
+from treelax.apps.pictures.drawing import Drawing, Line
+from treelax.apps.pictures.layout import Distance, stacked
+from treelax.apps.pictures.style import LABEL, Kind
+from treelax.apps.pictures.svg import Picture, number, text_width
 from treelax.apps.pictures.words import (
-    Nodes,
     Spans,
-    checked_least,
+    check_least,
     checked_nodes,
     checked_words,
     named_span,
 )
 
-BETWEEN, NARROWEST = 18.0, 14.0  # words
-STEP, LABELLED_STEP, LEAST_STEP = 12.0, 21.0, 5.0  # from one level to the next
 LEG, ROUND = 6.0, 4.0  # how far a bracket reaches down, and the radius of its corners
-
-
-class _Bracket(NamedTuple):
-    """A span of a drawing."""
-
-    first: int
-    last: int
-    kind: Kind
-    weight: float
-    label: str
 
 
 def draw_brackets(
@@ -80,140 +59,91 @@ def draw_brackets(
         >>> picture.save("tree.svg")  # doctest: +SKIP
     """
     words, n = checked_words(words), len(words)
-    checked_least(least)
+    check_least(least)
     nodes = checked_nodes(tree, "tree", n, labels)
     right = None if gold is None else checked_nodes(gold, "gold", n, labels)
-    if right_to_left is None:
-        right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    return _Drawing(words, title, nodes, right, show_weights, least, right_to_left).picture()
+    above, missed = [], {} if right is None else {span: right[span] for span in sorted(right)}
+    for (i, j), node in sorted(nodes.items(), key=lambda item: (item[0][0], -item[0][1])):
+        if i == j or node.weight < least:
+            continue
+        kind: Kind = "tree"
+        if right is not None:
+            other = right.get((i, j))
+            # labels agree where one of them is not known
+            if other and (node.label == other.label or not node.label or not other.label):
+                kind = "right"
+                del missed[i, j]
+            else:
+                kind = "wrong"
+        above.append(Line(i + 1, j + 1, kind, node.weight, node.label))
+    below = [Line(i + 1, j + 1, "missed", 1.0, missed[i, j].label) for i, j in missed if i < j]
+    soft, score = any(bracket.weight < 1 for bracket in above), ""
+    if right is not None and not soft:
+        score = f"{sum(line.kind == 'right' for line in above)} of {len(above)} spans right"
+    return _Brackets(
+        words,
+        [nodes[m, m].label if (m, m) in nodes else "" for m in range(n)],
+        (above, below),
+        " ".join(f"{_in_words(words, bracket)}." for bracket in [*above, *below]),
+        title=title,
+        score=score,
+        soft=soft,
+        show_weights=show_weights,
+        right_to_left=right_to_left,
+    ).picture()
 
 
-@dataclass
-class _Drawing(Drawing):
-    """Words with brackets above and below them."""
+def _in_words(words: list[str], bracket: Line) -> str:
+    facts = [bracket.label, "" if bracket.kind == "tree" else bracket.kind]
+    facts.append(f"{bracket.weight:.3f}" if bracket.weight < 1 else "")
+    more = ", ".join(filter(None, facts))
+    return named_span(words, bracket.first - 1, bracket.last - 1) + (f": {more}" if more else "")
 
-    words: list[str]
-    title: str | None
-    nodes: Nodes
-    gold: Nodes | None
-    show_weights: bool
-    least: float
-    right_to_left: bool
-    name: ClassVar[str] = "Tree of spans"
-    gaps: ClassVar[tuple[float, float]] = (23.0, 6.0)
-    between: ClassVar[float] = BETWEEN
 
-    def __post_init__(self) -> None:
-        single = [self.nodes.get((m, m)) for m in range(len(self.words))]
-        self.tags = [node.label if node else "" for node in single]
-        self.above, self.below = self._brackets()
-        self.slots = [
-            max(text_width(word, WORD), text_width(tag, TAG), NARROWEST)
-            for word, tag in zip(self.words, self.tags, strict=True)
-        ]
-        self.distances = []
-        for bracket in [*self.above, *self.below]:
-            if text := self._text(bracket):
-                outside = (self.slots[bracket.first] + self.slots[bracket.last]) / 2
-                least = text_width(text, LABEL) + 4 - outside
-                self.distances.append((bracket.first, bracket.last, least))
-        self.levels = {**_levels(self.above), **_levels(self.below)}
-        step = min(STEP, max(HIGHEST / max([*self.levels.values(), 1]), LEAST_STEP))
-        self.step = LABELLED_STEP if any(map(self._text, self.levels)) else step
+class _Brackets(Drawing):
+    """Words with brackets; those of a single word are tags below it."""
 
-    def _brackets(self) -> tuple[list[_Bracket], list[_Bracket]]:
-        """Those above the words, outer ones first, and below them those that are missing."""
-        above, matched = [], set()
-        for (i, j), node in sorted(self.nodes.items(), key=lambda item: (item[0][0], -item[0][1])):
-            if i == j or node.weight < self.least:
-                continue
-            kind: Kind = "tree"
-            if self.gold is not None:
-                right = self.gold.get((i, j))
-                kind = "right" if right is not None and _agree(node.label, right.label) else "wrong"
-                if kind == "right":
-                    matched.add((i, j))
-            above.append(_Bracket(i, j, kind, node.weight, node.label))
-        missed = sorted(key for key in self.gold or {} if key[0] < key[1] and key not in matched)
-        return above, [
-            _Bracket(i, j, "missed", 1.0, (self.gold or {})[i, j].label) for i, j in missed
-        ]
+    name, gaps, between = "Tree of spans", (23.0, 6.0), 18.0
+    narrowest, steps = 14.0, (12.0, 21.0, 5.0)
+
+    def measure(self) -> list[Distance]:
+        distances = []
+        for line in self.lines:
+            if text := self.text(line):
+                outside = (self.slots[line.first - 1] + self.slots[line.last - 1]) / 2
+                room = text_width(text, LABEL) + 4 - outside
+                distances.append((line.first - 1, line.last - 1, room))
+        return distances
 
     def place(self, centres: Sequence[float]) -> None:
-        self.ends = [(x - w / 2, x + w / 2) for x, w in zip(centres, self.slots, strict=True)]
+        self.levels = {}
+        for side in (self.above, self.below):
+            lines = sorted(side, key=lambda line: line.last - line.first)
+            levels = stacked((line.first, line.last + 1) for line in lines)
+            self.levels.update(zip(lines, levels, strict=True))
+        edges = [(x - w / 2, x + w / 2) for x, w in zip(centres, self.slots, strict=True)]
+        self.ends = {
+            line: (edges[line.first - 1][0], edges[line.last - 1][1]) for line in self.lines
+        }
 
-    def _text(self, bracket: _Bracket) -> str:
-        """What stands at a bracket."""
-        weight = f"{bracket.weight:.2f}" if self.show_weights and bracket.kind != "missed" else ""
-        return " ".join(filter(None, (bracket.label, weight)))
+    def in_words(self, line: Line) -> str:
+        return _in_words(self.words, line)
 
-    def legend(self) -> list[list[LegendItem]]:
-        items: list[LegendItem] = []
-        soft = any(bracket.weight < 1 for bracket in self.above)
-        if self.gold is not None:
-            kinds = [bracket.kind for bracket in [*self.above, *self.below]]
-            if not soft:
-                score = f"{kinds.count('right')} of {len(self.above)} spans right"
-                items.append((None, 1.0, score))
-            shown: tuple[Kind, ...] = ("right", "wrong", "missed")
-            items += [(kind, 1.0, kind) for kind in shown if kind in kinds]
-        return [items, SCALE if soft else []]
+    def height(self, side: Sequence[Line]) -> float:
+        highest = max(self.levels[line] for line in side)
+        return LEG + (highest - 1) * self.step + 4 + (LABEL if any(map(self.text, side)) else 0)
 
-    def description(self) -> str:
-        return " ".join(f"{self._in_words(bracket)}." for bracket in [*self.above, *self.below])
-
-    def _in_words(self, bracket: _Bracket) -> str:
-        """A bracket in words."""
-        facts = [bracket.label, "" if bracket.kind == "tree" else bracket.kind]
-        facts.append(f"{bracket.weight:.3f}" if bracket.weight < 1 else "")
-        more = ", ".join(filter(None, facts))
-        return named_span(self.words, bracket.first, bracket.last) + (f": {more}" if more else "")
-
-    def height(self, side: Sequence[_Bracket]) -> float:
-        if not side:
-            return 0.0
-        highest = max(self.levels[bracket] for bracket in side)
-        return LEG + (highest - 1) * self.step + 4 + (LABEL if any(map(self._text, side)) else 0)
-
-    def side(self, side: Sequence[_Bracket], base: float, sign: int) -> list[str]:
-        """The brackets above (sign -1) or below (1) the words, the light ones first."""
-        parts = []
-        for bracket in sorted(side, key=lambda bracket: bracket.weight):
-            left, right = sorted(
-                self.x(x) for x in (self.ends[bracket.first][0], self.ends[bracket.last][1])
-            )
-            y = base + sign * (LEG + (self.levels[bracket] - 1) * self.step)
-            before = f"<title>{clean(self._in_words(bracket))}</title>"
-            path = _path(left, right, y, y - sign * min(LEG, self.step - 2), sign)
-            parts.append(line_group(bracket.kind, bracket.weight, path, before))
-            if text := self._text(bracket):  # never faint: it is to be read
-                label_y = y - 4 if sign < 0 else y + LABEL + 2
-                element = text_element((left + right) / 2, label_y, text, size=LABEL)
-                parts.append(coloured(bracket.kind, element))
-        return parts
-
-
-def _agree(label: str, other: str) -> bool:
-    """Whether two labels are the same, or one of them is not known."""
-    return label == other or not label or not other
-
-
-def _levels(side: Sequence[_Bracket]) -> dict[_Bracket, int]:
-    """The level of each bracket, from 1: above all shorter ones that share a word with it."""
-    levels: dict[_Bracket, int] = {}
-    skyline = [0] * (1 + max((bracket.last for bracket in side), default=0))
-    for bracket in sorted(side, key=lambda bracket: bracket.last - bracket.first):
-        under = slice(bracket.first, bracket.last + 1)
-        levels[bracket] = 1 + max(skyline[under])
-        skyline[under] = [levels[bracket]] * (bracket.last + 1 - bracket.first)
-    return levels
-
-
-def _path(left: float, right: float, y: float, foot: float, sign: int) -> str:
-    """A line across with a leg at both ends."""
-    corner = f"A{number(ROUND)} {number(ROUND)} 0 0 {int(sign < 0)}"
-    bend = number(y - sign * ROUND)
-    return (
-        f"M{number(left)} {number(foot)}V{bend}{corner} {number(left + ROUND)} {number(y)}"
-        f"H{number(right - ROUND)}{corner} {number(right)} {bend}V{number(foot)}"
-    )
+    def shape(
+        self, line: Line, side: Sequence[Line], base: float, sign: int
+    ) -> tuple[str, str, float, float]:
+        """A line across with a leg at both ends."""
+        left, right = sorted(map(self.x, self.ends[line]))
+        y = base + sign * (LEG + (self.levels[line] - 1) * self.step)
+        foot = y - sign * min(LEG, self.step - 2)
+        corner = f"A{number(ROUND)} {number(ROUND)} 0 0 {int(sign < 0)}"
+        bend = number(y - sign * ROUND)
+        path = (
+            f"M{number(left)} {number(foot)}V{bend}{corner} {number(left + ROUND)} {number(y)}"
+            f"H{number(right - ROUND)}{corner} {number(right)} {bend}V{number(foot)}"
+        )
+        return path, "", (left + right) / 2, y - 4 if sign < 0 else y + LABEL + 2

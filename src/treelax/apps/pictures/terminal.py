@@ -7,44 +7,36 @@ the stem to its right ones. In that order no two arcs of a projective tree cross
 from __future__ import annotations
 
 import operator
-import shutil
 import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from torch import Tensor
 
+from treelax.apps.pictures.layout import stacked
+from treelax.apps.pictures.text import (
+    DOWN,
+    LEFT,
+    RIGHT,
+    UP,
+    Canvas,
+    Symbols,
+    columns,
+    cut,
+    first_that_fits,
+    in_columns,
+    prepared,
+    printable,
+)
 from treelax.apps.pictures.words import (
+    check_least,
     checked_heads,
-    checked_least,
     checked_matrix,
     checked_texts,
-    checked_words,
     named,
 )
-from treelax.errors import InputError
 
 STARRED = "* in the tree: the best tree as a whole need not have the heaviest head of every word"
-UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
-
-
-class Symbols(NamedTuple):
-    """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
-
-    lines: str
-    dashed: str  # across, up and down
-    down: str
-    up: str
-    wrong: str
-    unknown: str
-    cut: str
-    arrow: str
-
-
-UNICODE = Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
-# where two arcs cross, the one across passes behind: a + is always a corner
-ASCII = Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
 
 
 class _Arc(NamedTuple):
@@ -113,12 +105,10 @@ def draw_tree(
     if sum(map(columns, shown)) + n - 1 <= width:
         layouts += [_arcs(shown, chosen, right, texts, room, symbols) for room in (2, 1)]
     layouts += [_listing(shown, chosen, right, texts, step, symbols) for step in (3, 2, 1)]
-    for layout in layouts:
-        lines = [line.rstrip() for line in layout]
-        if max(map(columns, lines)) <= width:
-            break
-    else:
-        lines = sorted(_listing(shown, chosen, right, texts, 0, symbols))  # by the numbers in front
+    # the last resort is sorted by the numbers in front
+    lines = first_that_fits(layouts, width) or sorted(
+        _listing(shown, chosen, right, texts, 0, symbols)
+    )
     if gold is not None:
         lines.append(f"{sum(map(operator.eq, chosen, right))} of {n} arcs right")
     return "\n".join(cut(line, width, symbols) for line in lines)
@@ -155,7 +145,7 @@ def list_weights(
     n = len(short)
     matrix = checked_matrix(weights, "weights", n)
     chosen = [-1] * n if heads is None else checked_heads(heads, "heads", n)
-    checked_least(least)
+    check_least(least)
     longest, starred = max(map(columns, short)), False
     lines = []
     for m, word in enumerate(short, 1):
@@ -179,64 +169,6 @@ def list_weights(
     return "\n".join(lines)
 
 
-def supports_unicode(stream: TextIO) -> bool:
-    """Whether a stream, such as `sys.stdout`, can take the drawings of `draw_tree` as they are."""
-    try:
-        "".join(UNICODE).encode(getattr(stream, "encoding", None) or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
-
-
-def prepared(
-    words: Sequence[str], width: int | None, ascii: bool
-) -> tuple[Symbols, int, list[str]]:
-    """What to draw with, how wide, and the words, each cut to a third of the width."""
-    if width is None:
-        width = max(shutil.get_terminal_size().columns, 1)
-    if width < 1:
-        raise InputError(f"width: received {width}; expected a positive number of columns")
-    symbols, longest = ASCII if ascii else UNICODE, max(width // 3, 1)
-    shown = [cut(printable(word, symbols), longest, symbols) for word in checked_words(words)]
-    return symbols, width, shown
-
-
-def printable(word: str, symbols: Symbols) -> str:
-    """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
-    characters = []
-    for character in unicodedata.normalize("NFC", word):
-        category = unicodedata.category(character)
-        if category in ("Cc", "Cs", "Zl", "Zp"):
-            characters.append(symbols.unknown)
-        elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
-            characters.append(character)
-    text = "".join(characters) or "_"
-    return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
-
-
-def columns(text: str) -> int:
-    """The columns that a text takes in a terminal."""
-    return sum(
-        0
-        if unicodedata.category(character) in ("Mn", "Me")
-        else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
-
-
-def cut(text: str, width: int, symbols: Symbols) -> str:
-    """A text, cut to a width with a sign that it was cut."""
-    if columns(text) <= width:
-        return text
-    mark = symbols.cut[:width]
-    room = width - len(mark)
-    for i, character in enumerate(text):
-        room -= columns(character)
-        if room < 0:
-            return text[:i] + mark
-    return text
-
-
 def _arcs(
     words: list[str],
     heads: list[int],
@@ -255,21 +187,14 @@ def _arcs(
 
     above = [arc(m, h, h == gold[m - 1]) for m, h in enumerate(heads, 1)]
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
-    yield _line(words, [slot.text for slot in slots])
+    yield in_columns((slot.text, word) for slot, word in zip(slots, words, strict=True))
     if any(labels):
-        yield _line(labels, [slot.label for slot in slots])
+        yield in_columns((slot.label, label) for slot, label in zip(slots, labels, strict=True))
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
         yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
     for m, g in missing:
         yield f"{symbols.wrong} {named(words, m)}: gold {named(words, g)}"
-
-
-def _line(texts: list[str], places: list[int]) -> str:
-    line = ""
-    for text, place in zip(texts, places, strict=True):
-        line += " " * (place - columns(line)) + text
-    return line
 
 
 def _slots(
@@ -300,42 +225,20 @@ def _slots(
 
 def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[str]:
     """Arcs as rows of text, from the row of the arrows beside the words outwards."""
-    spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
-    level: dict[_Arc, int] = {}
-    for a, (start, end) in sorted(spans.items(), key=lambda item: item[1][1] - item[1][0]):
-        met = (level[b] for b in level if spans[b][0] <= end and start <= spans[b][1])
-        level[a] = 1 + max(met, default=0)
-    edge = 1 + max(level.values(), default=0)
-    cells: dict[tuple[int, int], int] = {}
-    solid: set[tuple[int, int]] = set()
-
-    def draw(row: int, column: int, mask: int, a: _Arc) -> None:
-        cells[row, column] = cells.get((row, column), 0) | mask
-        if a.solid:
-            solid.add((row, column))
-
+    ends = ((a, a.modifier, a.head) for a in arcs if a.head is not None)
+    spans = {a: (min(one, other), max(one, other)) for a, one, other in ends}
+    shortest = sorted(spans, key=lambda a: spans[a][1] - spans[a][0])
+    levels = stacked((spans[a][0], spans[a][1] + 1) for a in shortest)
+    level = dict(zip(shortest, levels, strict=True))
+    edge, canvas = 1 + max(levels, default=0), Canvas()
     for a in arcs:
         top = level.get(a, edge)
-        for column in {a.modifier, a.modifier if a.head is None else a.head}:
-            for row in range(top):
-                draw(row, column, UP | DOWN, a)
-            draw(top, column, DOWN, a)
-        for column in range(*spans.get(a, (0, 0))):
-            draw(top, column, RIGHT, a)
-            draw(top, column + 1, LEFT, a)
-    arrows = {a.modifier for a in arcs}
-
-    def character(row: int, column: int) -> str:
-        mask = cells.get((row, column), 0)
-        if row == 0 and column in arrows:
-            return arrow
-        if mask in (LEFT | RIGHT, UP | DOWN) and (row, column) not in solid:
-            return symbols.dashed[mask == UP | DOWN]
-        return lines[mask]
-
-    end = 1 + max(column for _, column in cells)
-    rows = range(1 + max(row for row, _ in cells))
-    return ["".join(character(row, column) for column in range(end)) for row in rows]
+        left, right = spans.get(a, (a.modifier, a.modifier))
+        for column in {left, right}:
+            canvas.stem(column, 0, top, a.solid)
+        canvas.bar(top, left, right, a.solid)
+        canvas.texts[0, a.modifier] = arrow
+    return canvas.rows(symbols, lines)
 
 
 def _listing(

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from treelax.apps.pictures.terminal import (
+from treelax.apps.pictures.text import (
     ASCII,
     DOWN,
     LEFT,
     RIGHT,
     UP,
+    Canvas,
     Symbols,
     columns,
     cut,
+    first_that_fits,
     prepared,
     printable,
 )
-from treelax.apps.pictures.words import Node, Nodes, Spans, checked_least, checked_nodes
+from treelax.apps.pictures.words import Node, Nodes, Spans, check_least, checked_nodes
 from treelax.brackets import check_spans, spans_to_tensor, write_brackets
 from treelax.errors import InputError
 
@@ -73,12 +75,10 @@ def draw_binary_tree(
             raise InputError(f"tree[{i}, {j}] is {node.weight:g}; {advice}")
     check_spans(spans_to_tensor(nodes, len(shown)), "tree")
     leaves, root = _built(nodes, len(shown))
-    layouts = [_above(shown, leaves, root, room, symbols) for room in (2, 1)]
+    layouts: list[Iterable[str]] = [_above(shown, leaves, root, room, symbols) for room in (2, 1)]
     layouts.append(_beside(shown, root, symbols))
-    for layout in layouts:
-        lines = [line.rstrip() for line in layout]
-        if max(map(columns, lines)) <= width:
-            return "\n".join(lines)
+    if lines := first_that_fits(layouts, width):
+        return "\n".join(lines)
     spans = [
         (i, j, node.label.replace(" ", "_"))
         for (i, j), node in nodes.items()
@@ -117,7 +117,7 @@ def list_brackets(
         0.27  1-2  dogs bark
     """
     symbols, width, shown = prepared(words, width, ascii)
-    checked_least(least)
+    check_least(least)
     nodes = _nodes(tree, len(shown), labels, symbols)
     heavy = [(i, j) for (i, j), node in nodes.items() if i < j and node.weight >= least]
     places = max((len(f"{i}-{j}") for i, j in heavy), default=0)
@@ -169,35 +169,26 @@ def _all(root: _Node) -> list[_Node]:
 
 def _above(
     words: list[str], leaves: list[_Node], root: _Node, room: int, symbols: Symbols
-) -> Iterator[str]:
+) -> list[str]:
     """The words on one line and the tree above."""
     nodes = _all(root)
     slots = _slots(words, nodes, leaves, room)
     levels = 1 + any(node.label for node in nodes if node.children)  # rows of one: lines and labels
-    base = 1 + any(leaf.label for leaf in leaves)
-    rows: dict[int, list[tuple[int, str]]] = {}  # from below, texts with their columns
-    cells: dict[tuple[int, int], int] = {}
-
-    def draw(row: int, column: int, mask: int) -> None:
-        cells[row, column] = cells.get((row, column), 0) | mask
+    base, canvas = 1 + any(leaf.label for leaf in leaves), Canvas()
 
     def write(row: int, node: _Node, text: str) -> None:
         first, last = slots[node.first][0], slots[node.last][1]
         column = max(min(node.column - (columns(text) - 1) // 2, last - columns(text)), first)
-        rows.setdefault(row, []).append((column, text))
+        canvas.texts[row, column] = text
 
     for node in nodes:
         if node.children:
             left, right = node.children[0].column, node.children[-1].column
             node.column, row = (left + right) // 2, base + (node.level - 1) * levels
-            draw(row, node.column, UP)
-            for column in range(left, right):
-                draw(row, column, RIGHT)
-                draw(row, column + 1, LEFT)
+            canvas.mark(row, node.column, UP)
+            canvas.bar(row, left, right)
             for child in node.children:
-                draw(row, child.column, DOWN)
-                for between in range(child.top, row):
-                    draw(between, child.column, UP | DOWN)
+                canvas.stem(child.column, child.top, row)
         else:
             row = 0
             node.column = (sum(slots[node.first]) - 1) // 2
@@ -206,16 +197,9 @@ def _above(
         if node.label:
             write(node.top, node, node.label)
             node.top += 1
-    for (row, column), mask in cells.items():
-        # nothing crosses here, so where all four ways meet is a corner in ASCII too
-        mask = mask & ~UP if mask == 15 and symbols is ASCII else mask
-        rows.setdefault(row, []).append((column, symbols.lines[mask]))
-    for row in sorted(rows, reverse=True):
-        line, at = "", 0
-        for column, text in sorted(rows[row]):
-            line += " " * (column - at) + text
-            at = column + columns(text)
-        yield line
+    # nothing crosses here, so where all four ways meet is a corner in ASCII too
+    lines = symbols.lines[:15] + symbols.lines[14] if symbols is ASCII else symbols.lines
+    return canvas.rows(symbols, lines)[::-1]
 
 
 def _slots(

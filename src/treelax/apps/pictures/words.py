@@ -117,7 +117,7 @@ def _listed_nodes(spans: Any, name: str, n: int) -> Nodes:
     return nodes
 
 
-def checked_least(least: float) -> None:
+def check_least(least: float) -> None:
     """Raise unless it may be the smallest weight to show."""
     if not 0 < least <= 1:
         raise InputError(f"least: received {least}; expected more than 0 and at most 1")
