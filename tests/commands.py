@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -77,11 +79,13 @@ def records(capsys: Output, *arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown(capsys, *arguments).splitlines()]
 
 
-def fail(capsys: Output, *arguments: object) -> str:
-    """The one line that a command says as it refuses."""
+def fail(capsys: Output, *arguments: object, device: bool = True) -> str:
+    """The one line that a command says as it refuses; some commands have no ``--device``."""
     capsys.readouterr()
-    device = [] if "--device" in arguments else ["--device", "cpu"]
-    assert main([*map(str, arguments), *device]) == 2
+    cpu = ["--device", "cpu"] if device and "--device" not in arguments else []
+    never = {"LEAST_SECONDS": math.inf, "MOST_SECONDS": math.inf}  # on a slow machine too
+    with mock.patch.multiple(treelax.apps.cli.progress, **never):
+        assert main([*map(str, arguments), *cpu]) == 2
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.startswith("treelax: error: ")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
+from random import Random
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from torch import Tensor
+
 from treelax.apps.pictures.svg import text_width
+from treelax.trees import read_brackets, spans_to_tensor
 
 MAX = ["[MAX", "2", "9", "[MIN", "4", "7", "]", "0", "]"]
 MAX_GOLD = [0, 1, 1, 1, 4, 4, 4, 1, 1]
@@ -16,6 +20,32 @@ FOX = ["The", "quick", "fox", "that", "I", "saw", "did", "not", "jump"]
 FOX_HEADS = [3, 3, 9, 6, 6, 3, 9, 9, 0]
 HEARING = ["a", "hearing", "is", "scheduled", "on", "the", "issue", "today"]
 HEARING_HEADS = [2, 4, 0, 3, 2, 7, 5, 4]  # arcs cross
+PTB = read_brackets(
+    "(S (NP (DT The) (JJ quick) (NN fox)) (VP (VBD jumped) (PP (IN over) (NP (DT the) (NN dog)))) (. .))"
+)
+
+
+def random_tree(n: int, seed: int) -> Tensor:
+    """A binary tree by random splits."""
+    random, todo, spans = Random(seed), [(0, n - 1)], []
+    for i, j in todo:
+        spans.append((i, j))
+        if i < j:
+            split = random.randrange(i, j)
+            todo += [(i, split), (split + 1, j)]
+    return spans_to_tensor(spans, n)
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours as WCAG has it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
 
 
 def block(text: str) -> str:
@@ -29,7 +59,7 @@ DASHES = {"7 4": "wrong", "1.5 3.5": "missed", "3 3": "other", None: "solid"}
 
 
 class DrawnArc(NamedTuple):
-    told: str
+    title: str
     look: str
     head_x: float
     modifier_x: float
@@ -40,11 +70,11 @@ class DrawnArc(NamedTuple):
 
     @property
     def head(self) -> str:
-        return self.told.split(" → ")[0]
+        return self.title.split(" → ")[0]
 
     @property
     def modifier(self) -> str:
-        return self.told.split(" → ")[1].split(",")[0]
+        return self.title.split(" → ")[1].split(",")[0]
 
 
 def root_of(svg: str) -> ElementTree.Element:

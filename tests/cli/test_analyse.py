@@ -1,29 +1,22 @@
 """``treelax analyse``: what it reads, shows and writes, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Output, records, saved, shown, typed, written
 from commands import fail as refused
+from commands import records, saved, shown, typed, written
 from sentence_runs import SIZES
 
 import treelax
 from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.data.listops import read_listops
 from treelax.apps.tasks.base import Source
-from treelax.apps.tasks.sentences.origins import write_origins
-from treelax.apps.tasks.text.config import TextConfig
 from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.apps.tasks.text.sources import training_files
-from treelax.apps.training.run import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SAMPLE = REPOSITORY / "tests" / "data" / "listops_sample.tsv"
@@ -32,33 +25,32 @@ BANK = [
     Sentence(("The", "film", "was", "good", "."), (2, 4, 4, 0, 4), TAGS),
     Sentence(("A", "bad", "plot"), (3, 3, 0), ("DET", "ADJ", "NOUN")),
 ]
-Runs = dict[str, Path]
 
 
 @pytest.fixture(scope="module")
-def runs(sentence_runs: Runs) -> Runs:
+def runs(sentence_runs):
     return sentence_runs
 
 
 @pytest.fixture
-def bank(tmp_path: Path) -> Path:
+def bank(tmp_path):
     write_conllu(tmp_path / "bank.conllu", BANK)
     return tmp_path / "bank.conllu"
 
 
-def record(capsys: Output, *arguments: object) -> dict[str, Any]:
+def record(capsys, *arguments):
     [found] = records(capsys, "analyse", *arguments, "--json")
     return found
 
 
-def fail(capsys: Output, *arguments: object) -> str:
+def fail(capsys, *arguments):
     return refused(capsys, "analyse", *arguments)
 
 
 # ------------------------------------------------------------------ ListOps
 
 
-def test_the_model_in_the_box(capsys: Output) -> None:
+def test_the_model_in_the_box(capsys):
     found = record(capsys, "listops", "--data", SAMPLE, "--max-length", 30)
     parser = treelax.load("listops")
     short = {expression.tokens for expression in read_listops(SAMPLE, max_length=30)}
@@ -75,9 +67,7 @@ def test_the_model_in_the_box(capsys: Output) -> None:
     assert 0 <= found["entropy"]["listops"]["relative"] < 100
 
 
-def test_the_dev_set_of_a_listops_run(
-    finished: tuple[Path, Any], tmp_path: Path, capsys: Output
-) -> None:
+def test_the_dev_set_of_a_listops_run(finished, tmp_path, capsys):
     """And two runs that have the same one, told apart by their folders."""
     run, _ = finished
     copy = tmp_path / "copy" / run.name
@@ -93,7 +83,7 @@ def test_the_dev_set_of_a_listops_run(
 
 
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
-def test_labels_on_the_dev_set(runs: Runs, capsys: Output, kind: str) -> None:
+def test_labels_on_the_dev_set(runs, capsys, kind):
     found = record(capsys, runs[kind])
     own = json.loads((runs[kind] / "test.json").read_text())["splits"]["dev"]
     for figure in ("accuracy", "soft_accuracy"):
@@ -103,7 +93,7 @@ def test_labels_on_the_dev_set(runs: Runs, capsys: Output, kind: str) -> None:
     assert record(capsys, runs[kind], "--split", "test", "--limit", 3)["sentences"] in (3, 6)
 
 
-def test_a_treebank(runs: Runs, bank: Path, capsys: Output) -> None:
+def test_a_treebank(runs, bank, capsys):
     """Runs of all kinds on the same sentences, words as they stand in the file."""
     found = record(capsys, *runs.values(), "--data", bank)
     assert found["runs"] == ["classify/run", "pair/run", "tag/run", "again/run"]
@@ -121,9 +111,7 @@ def test_a_treebank(runs: Runs, bank: Path, capsys: Output) -> None:
     assert "pair/run" not in found["labels"]
 
 
-def test_labels_of_a_file(
-    runs: Runs, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_of_a_file(runs, tmp_path, capsys, monkeypatch):
     """A table gives labels where it has the column of training, or the one that is named."""
     rows = [("good film", "yes"), ("bad plot", "no"), ("a film", "yes")]
     labelled = "\n".join(["review\tliked", *("\t".join(row) for row in rows), ""])
@@ -140,7 +128,7 @@ def test_labels_of_a_file(
     assert (found["sentences"], found["words"]) == (2, 6)
 
 
-def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: Output) -> None:
+def test_chains_heads_given_trees_and_none(tmp_path, bank, capsys):
     """All of them saved models, which have no data of their own."""
     models = {trees: saved(tmp_path, trees=trees) for trees in ("chain", "heads", "given", "none")}
     found = record(capsys, models["chain"], "--data", bank)
@@ -161,30 +149,10 @@ def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: O
 # ------------------------------------------------------------------ the data of the runs
 
 
-def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    other = shutil.copytree(runs["again"], tmp_path / "run")
-    dev = written(tmp_path, (runs["again"].parent / "dev.tsv").read_text(), "dev.tsv")
-    config = (other / "config.toml").read_text().replace(str(runs["again"].parent), str(tmp_path))
-    (other / "config.toml").write_text(config)
-    (tmp_path / "train.tsv").write_bytes((runs["again"].parent / "train.tsv").read_bytes())
-    (tmp_path / "test.tsv").write_bytes((runs["again"].parent / "test.tsv").read_bytes())
-    write_origins(other, training_files(Run.open(other).config(TextConfig).data))
-    names, *rows = dev.read_text().splitlines()
-    dev.write_text("\n".join([names, "a new one\tyes", *rows, ""]))
-    line = fail(capsys, runs["classify"], other)
-    assert line.startswith(f"{dev}: is not the dev data that the run was trained with")
-    assert line.endswith("expected the same content: restore it, or give --data FILE")
-    assert record(capsys, other, "--data", dev)["sentences"] == SIZES["dev"] + 1
-    write_origins(other, training_files(Run.open(other).config(TextConfig).data))
-    line = fail(capsys, runs["classify"], other)
-    assert line.startswith(f"{dev}: sentence 1 is 'a new one' and that of ")
-    assert line.endswith("expected the same sentences for all runs: give --data FILE")
-
-
 # ------------------------------------------------------------------ what it shows and writes
 
 
-def test_all_files_are_written(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> None:
+def test_all_files_are_written(runs, bank, tmp_path, capsys):
     folder = tmp_path / "new" / "analysis"
     asked = ["analyse", runs["classify"], runs["again"], "--data", bank, "--out", folder]
     assert shown(capsys, *asked).endswith(f"\nwritten: {folder}\n")
@@ -202,7 +170,7 @@ def test_all_files_are_written(runs: Runs, bank: Path, tmp_path: Path, capsys: O
     assert rows == {name: pytest.approx(own["uas"], rel=1e-4) for name, own in both.items()}
 
 
-def test_the_page(capsys: Output) -> None:
+def test_the_page(capsys):
     """The table that it shows is what its command prints, and its Python runs."""
     page = (REPOSITORY / "docs" / "analysis.md").read_text()
     [table] = re.findall(r"```\n(\| trees .*?)\n```", page, re.DOTALL)
@@ -218,29 +186,3 @@ def test_the_page(capsys: Output) -> None:
 
 
 # ------------------------------------------------------------------ what it refuses
-
-
-def test_files_and_options_that_are_refused(
-    runs: Runs, bank: Path, tmp_path: Path, capsys: Output
-) -> None:
-    run, text = runs["classify"], written(tmp_path, "good\n", "a.txt")
-    table, broken = (
-        written(tmp_path, "review\ngood\n", "a.tsv"),
-        written(tmp_path, "1\tHi\n\n", "broken.conllu"),
-    )
-    data = partial(fail, capsys, run, "--data")
-    missing = tmp_path / "none.conllu"
-    assert data(missing).startswith(f"{missing}: does not exist; expected")
-    assert "expected the folder of a run" in fail(capsys, tmp_path / "nowhere")
-    assert fail(capsys, run, run) == f"RUN: received {run} twice; expected different runs"
-    assert "expected the same sentences for all runs" in fail(capsys, run, "listops")
-    assert "'--split': " in fail(capsys, run, "--split", "valid")
-    assert "'--input': " in data(bank, "--input", "xml")
-    assert "--label: received it without --data" in fail(capsys, run, "--label", "a")
-    assert data(bank, "--max-length", 2).startswith(f"{bank}: received no sentences; expected")
-    assert "is a file" in data(bank, "--out", bank)
-    assert "--limit" in fail(capsys, run, "--limit", 0)
-    assert "a.txt is read as text, which has none" in data(text, "--label", "x")
-    assert "'x'" in data(table, "--label", "x")
-    assert "--label: " in data(bank, "--label", "x")
-    assert f"{broken}, line 1: received 2 columns" in data(broken)

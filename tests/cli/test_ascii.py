@@ -1,16 +1,12 @@
 """Commands whose output can take nothing but ASCII: no error, and nothing that cannot be read."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
 import sys
 from pathlib import Path
 
-import pytest
 from listops_runs import QUICK, options
-from typer.testing import Result
 
 from treelax.__main__ import main
 
@@ -20,18 +16,18 @@ SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 class Said:
     """What is said on both streams while they refuse all but ASCII."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.raw = io.BytesIO()
         for name in ("stdout", "stderr"):
             stream = io.TextIOWrapper(self.raw, encoding="ascii", errors="strict")
             stream.reconfigure(write_through=True)
             monkeypatch.setattr(sys, name, stream)
 
-    def text(self) -> str:
+    def text(self):
         return self.raw.getvalue().decode("ascii")
 
 
-def test_train_and_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_and_eval(tmp_path, monkeypatch):
     said = Said(monkeypatch)
     folder = tmp_path / "run"
     assert main(["train", "listops", "--device", "cpu", "--out", str(folder), *QUICK]) == 0
@@ -44,9 +40,7 @@ def test_train_and_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "\\" not in text
 
 
-def test_table(
-    tmp_path: Path, finished: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table(tmp_path, finished, monkeypatch):
     said = Said(monkeypatch)
     for seed in (0, 1):
         run = shutil.copytree(finished[0], tmp_path / "runs" / f"balanced-mc-{seed}")
@@ -63,7 +57,7 @@ def test_table(
     assert " ± 0.00 " in (tmp_path / "results" / "table.md").read_text(encoding="utf-8")
 
 
-def test_an_error_and_a_file_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_and_a_file_of_any_name(tmp_path, monkeypatch):
     said = Said(monkeypatch)
     file = shutil.copy(SAMPLE, tmp_path / "\u8bcd.tsv")
     assert main(["eval", "listops", "--device", "cpu", "--data", str(file)]) == 0

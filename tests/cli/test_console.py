@@ -1,25 +1,23 @@
 """Tables: drawn on a terminal, plain elsewhere."""
 
-from __future__ import annotations
-
 import io
 
 import pytest
-from commands import Terminal, bare, terminal_of_80
+from commands import bare, terminal_of_80
 from rich.console import Console
 
 from treelax.apps.cli.console import is_terminal, table
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def terminal(monkeypatch):
     return terminal_of_80(monkeypatch)
 
 
 # ------------------------------------------------------------------ tables
 
 
-def test_a_plain_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plain_table_is_markdown(capsys):
     table(
         ["name", "count", "mean ± sd"],
         [["[MAX", 12345, "9.1 ± 0.2"], ["a|b", None, "-"], ["c", 7, "+1.5"]],
@@ -39,7 +37,7 @@ def test_a_plain_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
+def test_a_drawn_table_keeps_brackets_and_fits(terminal):
     long = "a/rather/long/folder/with/a/rather/long/name/and/a/file.tsv"
     table(["", long, long], [["[MAX", 1234, 5.0]], title="Title [bold]", note="Note [bold]")
     lines = bare(terminal.getvalue()).splitlines()
@@ -49,7 +47,7 @@ def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
     assert lines[-1] == "Note [bold]"
 
 
-def test_a_narrow_terminal_breaks_headings_between_words(terminal: Terminal) -> None:
+def test_a_narrow_terminal_breaks_headings_between_words(terminal):
     """Rather than names; a wide one breaks nothing."""
     columns = ["trees", *(f"a rather long heading {i}" for i in range(5))]
     table(columns, [["left-to-right chain", *[100.0] * 5]])
@@ -61,11 +59,9 @@ def test_a_narrow_terminal_breaks_headings_between_words(terminal: Terminal) -> 
 
 @pytest.mark.parametrize(("encoding", "dash"), [("ascii", "-"), ("latin-1", "-"), ("utf-8", "–")])
 @pytest.mark.parametrize("kind", [io.TextIOWrapper, "terminal"])
-def test_a_table_where_not_all_characters_can_be_written(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, dash: str, kind: object
-) -> None:
+def test_a_table_where_not_all_characters_can_be_written(monkeypatch, encoding, dash, kind):
     class Stream(io.TextIOWrapper):
-        def isatty(self) -> bool:
+        def isatty(self):
             return kind == "terminal"
 
     raw = io.BytesIO()
@@ -86,8 +82,6 @@ def test_a_table_where_not_all_characters_can_be_written(
 
 
 @pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_no_wish_for_colours_makes_a_file_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_no_wish_for_colours_makes_a_file_a_terminal(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     assert not is_terminal(Console(file=io.StringIO()))

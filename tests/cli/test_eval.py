@@ -1,11 +1,8 @@
 """``treelax eval``: figures of a model on a file or on the run's own data; what it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import commands
 import pytest
@@ -13,7 +10,6 @@ from commands import ask
 from listops_runs import options, result
 from sentence_runs import figures as split_figures
 from sentence_runs import train
-from typer.testing import Result
 
 import treelax
 from treelax.__main__ import main
@@ -21,28 +17,27 @@ from treelax.__main__ import main
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 FIGURES = ("operator_accuracy", "token_accuracy", "attachment", "exact_trees")
 SKIPPED = "skipped because of their length"
-Capture = pytest.CaptureFixture[str]
 
 
-def figures(capsys: Capture, *arguments: object) -> dict[str, Any]:
+def figures(capsys, *arguments):
     out, err = ask(capsys, "eval", *arguments, "--json")
     assert err == "" or SKIPPED in err
     return dict(json.loads(out))
 
 
-def fail(capsys: Capture, *arguments: object) -> str:
+def fail(capsys, *arguments):
     return commands.fail(capsys, "eval", *arguments)
 
 
 @pytest.fixture
-def run(finished: tuple[Path, Result]) -> Path:
+def run(finished):
     return finished[0]
 
 
 # ------------------------------------------------------------------ ListOps
 
 
-def test_json_holds_all_figures(run: Path, capsys: Capture) -> None:
+def test_json_holds_all_figures(run, capsys):
     received = figures(capsys, run, "--data", SAMPLE, "--max-length", 10)
     parser = treelax.load(run)
     examples = [
@@ -57,7 +52,7 @@ def test_json_holds_all_figures(run: Path, capsys: Capture) -> None:
     }
 
 
-def test_the_tables(run: Path, capsys: Capture) -> None:
+def test_the_tables(run, capsys):
     expected = figures(capsys, run, "--data", SAMPLE)
     assert main(["eval", str(run), "--data", str(SAMPLE)]) == 0
     shown = capsys.readouterr().out
@@ -77,7 +72,7 @@ def test_the_tables(run: Path, capsys: Capture) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
 
 
-def test_a_run_is_measured_on_its_own_test_set(run: Path, capsys: Capture) -> None:
+def test_a_run_is_measured_on_its_own_test_set(run, capsys):
     received = figures(capsys, run)
     assert {key: received[key] for key in result(run)["test"]} == result(run)["test"]
     short = figures(capsys, run, "--max-length", 8, "--min-length", 6)
@@ -90,7 +85,7 @@ def test_a_run_is_measured_on_its_own_test_set(run: Path, capsys: Capture) -> No
     assert alike == {key: received[key] for key in FIGURES}
 
 
-def test_a_very_long_expression_is_named(tmp_path: Path, capsys: Capture) -> None:
+def test_a_very_long_expression_is_named(tmp_path, capsys):
     """With gold trees, for any others would take the time that is warned of."""
     run = tmp_path / "gold"
     arguments = ["--preset", "gold", *options(train__epochs=1, train__updates=1)]
@@ -109,7 +104,7 @@ def test_a_very_long_expression_is_named(tmp_path: Path, capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
-def test_sentence_models(tmp_path: Path, capsys: Capture, kind: str) -> None:
+def test_sentence_models(tmp_path, capsys, kind):
     """On their own test set and on its file they have the figures that the run ended with."""
     run = train(kind, tmp_path)
     expected = split_figures(run)["test"]
@@ -126,14 +121,3 @@ def test_sentence_models(tmp_path: Path, capsys: Capture, kind: str) -> None:
 
 
 # ------------------------------------------------------------------ what it refuses
-
-
-def test_nothing_to_measure(run: Path, tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "empty.tsv").write_text("\n")
-    assert "empty.tsv" in fail(capsys, "listops", "--data", tmp_path / "empty.tsv")
-    nowhere = tmp_path / "nowhere.tsv"
-    assert fail(capsys, "listops", "--data", nowhere).startswith(f"{nowhere}: does not exist")
-    line = fail(capsys, "listops", "--data", SAMPLE, "--max-length", 2)
-    assert line.startswith(f"{SAMPLE}: none of its 12 examples has 1 to 2 words; change --min")
-    assert "none of its 60 examples has 90 to" in fail(capsys, run, "--min-length", 90)
-    assert "--max-length" in fail(capsys, "listops", "--data", SAMPLE, "--max-length", 0)

@@ -1,7 +1,5 @@
 """``treelax predict``: what it reads and what it writes."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -13,7 +11,7 @@ from unittest import mock
 
 import pytest
 import torch
-from commands import Output, ask, fail, records, saved, shown, told, typed, written
+from commands import ask, fail, records, saved, shown, told, typed, written
 from sentence_runs import SIZES, SMALL, figures, sentences, write_files
 
 import treelax
@@ -22,12 +20,11 @@ from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]
-Runs = dict[str, Path]
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 
 
 @pytest.fixture(scope="module")
-def runs(sentence_runs: Runs) -> Runs:
+def runs(sentence_runs):
     return sentence_runs
 
 
@@ -35,7 +32,7 @@ def runs(sentence_runs: Runs) -> Runs:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_of_a_file_in_its_order(runs: Runs, capsys: Output, kind: str) -> None:
+def test_all_of_a_file_in_its_order(runs, capsys, kind):
     """With the columns and the tokenising of the run; as it says itself of its test data."""
     [test] = runs[kind].parent.glob("test.*")
     said = records(capsys, "predict", runs[kind], test, "--batch-size", 3)
@@ -60,7 +57,7 @@ def test_all_of_a_file_in_its_order(runs: Runs, capsys: Output, kind: str) -> No
     )
 
 
-def test_listops(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listops(capsys, monkeypatch):
     out, err = ask(capsys, "predict", "listops", SAMPLE)
     said = [json.loads(line) for line in out.splitlines()]
     expected = treelax.load("listops").predict([each["words"] for each in said])
@@ -88,9 +85,7 @@ def test_listops(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
         ("new.conll", "fine\n,\nfilm\n\nbad\n", ["--input", "conll"]),
     ],
 )
-def test_formats(
-    runs: Runs, tmp_path: Path, capsys: Output, name: str, text: str, options: list[str]
-) -> None:
+def test_formats(runs, tmp_path, capsys, name, text, options):
     asked = partial(records, capsys, "predict", runs["classify"])
     said = asked(written(tmp_path, text, name), *options)
     assert [each["words"] for each in said] == [["fine", ",", "film"], ["bad"]]
@@ -98,7 +93,7 @@ def test_formats(
     assert asked(zipped, *options) == said
 
 
-def test_standard_input(runs: Runs, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input(runs, capsys, monkeypatch):
     typed(monkeypatch, "A fine film.\nbad")
     said = records(capsys, "predict", runs["classify"], "-")
     assert [each["words"] for each in said] == [["A", "fine", "film", "."], ["bad"]]
@@ -115,7 +110,7 @@ def test_standard_input(runs: Runs, capsys: Output, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture(scope="module")
-def quoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def quoted(tmp_path_factory):
     """A run on tables in quotes that skips unusable lines; ``dev.tsv`` has one on line 15."""
     folder = tmp_path_factory.mktemp("quoted")
     options = write_files("classify", folder)
@@ -132,7 +127,7 @@ def quoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_a_model_reads_the_tables_that_it_was_trained_on(quoted: Path, capsys: Output) -> None:
+def test_a_model_reads_the_tables_that_it_was_trained_on(quoted, capsys):
     """Cells in quotes, and without the lines that training skipped; as parse and analyse do."""
     dev = quoted.parent / "dev.tsv"
     out, err = ask(capsys, "predict", quoted, dev)
@@ -149,7 +144,7 @@ def test_a_model_reads_the_tables_that_it_was_trained_on(quoted: Path, capsys: O
     assert dropped in told(capsys, "analyse", quoted, "--data", dev)
 
 
-def test_lines_without_words_keep_their_place(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_lines_without_words_keep_their_place(runs, tmp_path, capsys):
     file = written(tmp_path, "\nfine\n  \n\nbad\n\n", "new.txt")
     said = records(capsys, "predict", runs["classify"], file)
     assert [each["line"] for each in said] == [1, 2, 3, 4, 5, 6]
@@ -174,7 +169,7 @@ def test_lines_without_words_keep_their_place(runs: Runs, tmp_path: Path, capsys
 # ------------------------------------------------------------------ what it writes
 
 
-def test_tsv(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_tsv(runs, tmp_path, capsys):
     file = written(tmp_path, '{"q": ["a", "fine\\u2028", "film"], "a": ["x\\ty"]}\n', "new.jsonl")
     said = shown(capsys, "predict", runs["pair"], file, "--format", "tsv").split("\n")
     assert said[0].split("\t") == [
@@ -198,7 +193,7 @@ def test_tsv(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     assert len({len(cell.split(" ")) for cell in rows[1][1:]}) == 1
 
 
-def test_conllu_keeps_the_spaces_of_a_text(tmp_path: Path, capsys: Output) -> None:
+def test_conllu_keeps_the_spaces_of_a_text(tmp_path, capsys):
     text = "It wasn’t  his (“I think”)."
     asked = partial(shown, capsys, "predict", "english", "--format", "conllu")
     lines = asked(written(tmp_path, f"{text}\n", "a.txt")).splitlines()
@@ -211,7 +206,7 @@ def test_conllu_keeps_the_spaces_of_a_text(tmp_path: Path, capsys: Output) -> No
     assert "SpaceAfter" not in words
 
 
-def test_soft_trees_and_threads(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_soft_trees_and_threads(runs, tmp_path, capsys):
     file = written(tmp_path, "the film was a fine film with a plot\n", "new.txt")
     torch.set_num_threads(2)
     [hard] = records(capsys, "predict", runs["classify"], file)
@@ -235,9 +230,7 @@ def test_soft_trees_and_threads(runs: Runs, tmp_path: Path, capsys: Output) -> N
         (["fine\t", "bad\t"], None),
     ],
 )
-def test_labels_that_are_unknown_or_missing(
-    runs: Runs, tmp_path: Path, capsys: Output, rows: list[str], said: str | None
-) -> None:
+def test_labels_that_are_unknown_or_missing(runs, tmp_path, capsys, rows, said):
     file = written(tmp_path, "\n".join(["review\tliked", *rows, ""]), "new.tsv")
     out, err = ask(capsys, "predict", runs["classify"], file)
     assert len(out.splitlines()) == len(rows)
@@ -249,7 +242,7 @@ def test_labels_that_are_unknown_or_missing(
 # ------------------------------------------------------------------ given trees, and none
 
 
-def test_given_trees_come_with_the_file(tmp_path: Path, capsys: Output) -> None:
+def test_given_trees_come_with_the_file(tmp_path, capsys):
     """A model that takes them predicts with the heads of a CoNLL-U file, and of nothing else."""
     model, file = saved(tmp_path, trees="given"), tmp_path / "a.conllu"
     sentence = Sentence(("in", "New York"), (0, 1))
@@ -268,7 +261,7 @@ def test_given_trees_come_with_the_file(tmp_path: Path, capsys: Output) -> None:
         assert fail(capsys, "predict", model, bad).startswith(f"{bad}, line 1: ")
 
 
-def test_a_model_without_trees(tmp_path: Path, capsys: Output) -> None:
+def test_a_model_without_trees(tmp_path, capsys):
     model, file = saved(tmp_path, trees="none"), written(tmp_path, "fine\n", "a.txt")
     assert records(capsys, "predict", model, file)[0]["heads"] is None
     table = shown(capsys, "predict", model, file, "--format", "tsv")

@@ -1,13 +1,11 @@
 """``--vectors`` of ``treelax predict | parse | analyse``: words that training never saw."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from commands import Output, fail, records, shown, told, typed, written
+from commands import fail, records, shown, told, typed, written
 from sentence_runs import train_with, write_vectors
 
 
@@ -21,7 +19,7 @@ class Runs(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(tmp_path_factory):
     """With two files, whose vectors are left as they are; read-only."""
     folder = tmp_path_factory.mktemp("two")
     vectors = write_vectors(folder)
@@ -33,14 +31,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.fixture(scope="module")
-def random(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def random(tmp_path_factory):
     """A run that has no use for files."""
     return train_with(tmp_path_factory.mktemp("random"), [], test=False)
 
 
-def test_as_a_run_that_knows_the_words(
-    runs: Runs, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_a_run_that_knows_the_words(runs, capsys, monkeypatch):
     """The same numbers as if a file had been the test set, and others than without the files."""
     text = ["awful Film zzyzx superb", "--format", "json", "--soft"]
     for command, asked in (("predict", [runs.test]), ("parse", text)):
@@ -54,7 +50,7 @@ def test_as_a_run_that_knows_the_words(
     assert said[0] == said[1]
 
 
-def test_unknown_words_are_told(runs: Runs, random: Path, capsys: Output, tmp_path: Path) -> None:
+def test_unknown_words_are_told(runs, random, capsys, tmp_path):
     file = written(tmp_path, "the superb plot was awful\nthe zzyzx was\n", "new.txt")
     assert told(capsys, "predict", runs.new, file) == (
         "note: 3 of 6 different words are unknown to the model and share a hundred vectors; look "
@@ -67,10 +63,10 @@ def test_unknown_words_are_told(runs: Runs, random: Path, capsys: Output, tmp_pa
     assert told(capsys, "predict", runs.new, few) == told(capsys, "predict", random, file) == ""
 
 
-def test_analyse(runs: Runs, random: Path, capsys: Output) -> None:
+def test_analyse(runs, random, capsys):
     """Runs that were trained without files go without, in any order."""
 
-    def study(*arguments: object) -> list[Any]:
+    def study(*arguments):
         [found] = records(capsys, "analyse", *arguments, "--data", runs.test, "--json")
         return list(found["entropy"].values())
 
@@ -82,7 +78,7 @@ def test_analyse(runs: Runs, random: Path, capsys: Output) -> None:
     assert note == f"{random}: takes no files of word vectors; the other runs do\n"
 
 
-def test_what_is_refused(runs: Runs, random: Path, capsys: Output, tmp_path: Path) -> None:
+def test_what_is_refused(runs, random, capsys, tmp_path):
     """Vectors of another size, other ones, in another order, or that are replaced by the output."""
     first, second = runs.vectors[1::2]
     predict = partial(fail, capsys, "predict", runs.new, runs.test, "--vectors")

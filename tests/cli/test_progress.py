@@ -1,7 +1,5 @@
 """Progress: a bar on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -11,16 +9,14 @@ from treelax.apps.cli.progress import advancing, progress
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def clock(monkeypatch):
     """The time in its only place, to be set by the test."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
-def test_plain_progress_prints_now_and_then(
-    capsys: pytest.CaptureFixture[str], clock: list[float]
-) -> None:
+def test_plain_progress_prints_now_and_then(capsys, clock):
     with progress("training", 1000, unit="step") as bar:
         for step in range(1, 1001):
             clock[0] += 0.1
@@ -31,9 +27,7 @@ def test_plain_progress_prints_now_and_then(
     assert lines[-1] == "training: 1000/1000 (100 %), loss 1000, 10 step/s, 0:01:40 gone"
 
 
-def test_plain_progress_of_slow_work_prints_every_half_minute(
-    capsys: pytest.CaptureFixture[str], clock: list[float]
-) -> None:
+def test_plain_progress_of_slow_work_prints_every_half_minute(capsys, clock):
     with progress("training", 10_000) as bar:
         for _ in range(12):
             clock[0] += 10
@@ -42,9 +36,7 @@ def test_plain_progress_of_slow_work_prints_every_half_minute(
     assert [line.split()[1] for line in lines] == ["3/10000", "6/10000", "9/10000", "12/10000"]
 
 
-def test_plain_progress_without_a_total_and_without_work(
-    capsys: pytest.CaptureFixture[str], clock: list[float]
-) -> None:
+def test_plain_progress_without_a_total_and_without_work(capsys, clock):
     with progress("reading") as bar:
         clock[0] += 3
         bar.advance(6)
@@ -55,7 +47,7 @@ def test_plain_progress_without_a_total_and_without_work(
     )
 
 
-def test_a_bar_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_fits_into_80_columns(monkeypatch):
     terminal = terminal_of_80(monkeypatch)
     note = "epoch 12/100 loss 0.123 dev accuracy 95.1 attachment 88.2 and much else [beyond it]"
     with progress("training", 200_000, unit="update") as bar:
@@ -67,9 +59,7 @@ def test_a_bar_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("count", "told"), [(0, []), (3, [3]), (8, [4, 8]), (10, [4, 8, 10])])
-def test_all_items_are_counted(
-    monkeypatch: pytest.MonkeyPatch, count: int, told: list[int]
-) -> None:
+def test_all_items_are_counted(monkeypatch, count, told):
     with progress("reading", transient=True) as bar:
         seen: list[int] = []
         update = bar.update

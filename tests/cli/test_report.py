@@ -1,18 +1,15 @@
 """``treelax report``: what it reads, what it writes for each kind of run, and what it refuses."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import Output, shown
 from commands import fail as refused
-from pages import ReportPage, read_page
+from commands import shown
+from pages import read_page
 from sentence_runs import SIZES
 
 from treelax.apps.data.conllu import Sentence, write_conllu
@@ -21,29 +18,28 @@ BANK = [
     Sentence(("The", "film", "was", "good", "."), (2, 4, 4, 0, 4)),
     Sentence(("A", "bad", "plot"), (3, 3, 0)),
 ]
-Runs = dict[str, Path]
 
 
 @pytest.fixture(scope="module")
-def runs(sentence_runs: Runs) -> Runs:
+def runs(sentence_runs):
     return sentence_runs
 
 
-def ask(capsys: Output, out: Path, *arguments: object) -> ReportPage:
+def ask(capsys, out, *arguments):
     """The report that the program writes."""
     said = shown(capsys, "report", *arguments, "--out", out)
     assert said.startswith(f"written: {out} (")
     return read_page(out)
 
 
-def fail(capsys: Output, *arguments: object) -> str:
+def fail(capsys, *arguments):
     return refused(capsys, "report", *arguments)
 
 
 # ------------------------------------------------------------------ runs of each kind
 
 
-def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Output) -> None:
+def test_a_run_of_listops(finished, tmp_path, capsys):
     """Results, gold trees, heat maps."""
     run, _ = finished
     page = ask(capsys, tmp_path / "a.html", run)
@@ -69,7 +65,7 @@ def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Ou
 
 
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
-def test_runs_of_sentences(runs: Runs, tmp_path: Path, capsys: Output, kind: str) -> None:
+def test_runs_of_sentences(runs, tmp_path, capsys, kind):
     page = ask(capsys, tmp_path / "a.html", runs[kind])
     cards = page.all("article")
     assert len(cards) == SIZES["dev"]
@@ -89,7 +85,7 @@ def test_runs_of_sentences(runs: Runs, tmp_path: Path, capsys: Output, kind: str
     assert ("q: " in page.text) == (kind == "pair")
 
 
-def test_several_runs(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_several_runs(runs, tmp_path, capsys):
     """Side by side: settings that differ first, curves of both, agreement, both trees."""
     page = ask(capsys, tmp_path / "a.html", runs["classify"], runs["again"])
     names = ["classify/run", "again/run"]
@@ -104,7 +100,7 @@ def test_several_runs(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     assert {"f-run", "f-label", "f-right"} <= {own["id"] for own in page.all("select")}
 
 
-def test_other_data(runs: Runs, finished: tuple[Path, Any], tmp_path: Path, capsys: Output) -> None:
+def test_other_data(runs, finished, tmp_path, capsys):
     """A treebank has gold trees; runs of all kinds can be shown on it."""
     bank, out = tmp_path / "bank.conllu", tmp_path / "a.html"
     write_conllu(bank, BANK)
@@ -121,9 +117,7 @@ def test_other_data(runs: Runs, finished: tuple[Path, Any], tmp_path: Path, caps
     assert "Examples" not in ask(capsys, out, runs["tag"], "--gallery", 0).texts
 
 
-def test_where_it_goes(
-    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
+def test_where_it_goes(runs, tmp_path, monkeypatch, capsys):
     """Into the folder of the run, or for several runs here; equal runs give equal bytes."""
     run = shutil.copytree(runs["classify"], tmp_path / "mine")
     monkeypatch.chdir(run)
@@ -141,9 +135,7 @@ def test_where_it_goes(
 # ------------------------------------------------------------------ what is missing
 
 
-def test_unfinished_runs(
-    half: Path, finished: tuple[Path, Any], tmp_path: Path, capsys: Output
-) -> None:
+def test_unfinished_runs(half, finished, tmp_path, capsys):
     """One without a model has its settings; beside another run the other one is whole."""
     page = ask(capsys, tmp_path / "a.html", half)
     assert "half: has not ended (epoch 3 of 4), so there are no test figures: " in page.text
@@ -161,7 +153,7 @@ def test_unfinished_runs(
     assert len(page.all("article")) == 50
 
 
-def test_data_that_have_moved(moved_runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_data_that_have_moved(moved_runs, tmp_path, capsys):
     """All but the trees is there, and why they are not; a file that is named must exist."""
     run = moved_runs["classify"]
     page = ask(capsys, tmp_path / "a.html", run)
@@ -177,7 +169,7 @@ def test_data_that_have_moved(moved_runs: Runs, tmp_path: Path, capsys: Output) 
 # ------------------------------------------------------------------ what it refuses
 
 
-def test_what_is_refused(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+def test_what_is_refused(runs, tmp_path, capsys):
     run = runs["classify"]
     for place in (tmp_path / "nowhere", tmp_path, run / "config.toml"):
         assert "expected the folder of a run" in fail(capsys, place)
@@ -192,9 +184,7 @@ def test_what_is_refused(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     assert "test.json: " in fail(capsys, broken)
 
 
-def test_files_that_are_not_written(
-    runs: Runs, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_not_written(runs, tmp_path, capsys, monkeypatch):
     """Nor is an older report lost on a disk that refuses."""
     run = runs["classify"]
     assert "is a folder; expected a file" in fail(capsys, run, "--out", tmp_path)
@@ -211,7 +201,7 @@ def test_files_that_are_not_written(
     assert said == f"--out: received {table}, the file that is read; expected another"
     before = other.read_bytes()
 
-    def refuse(*paths: object) -> None:
+    def refuse(*paths):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "replace", refuse)

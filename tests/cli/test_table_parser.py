@@ -1,12 +1,9 @@
 """``treelax table parser``: a sweep over a tiny treebank, and a parser without optional packages."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from table_runs import TrainedHere
@@ -29,7 +26,7 @@ SET = [part for setting in SETTINGS for part in ("--set", setting)]
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[str]:
+def files(tmp_path):
     options = []
     for split, count in (("train", 3), ("dev", 1), ("test", 2)):
         (tmp_path / f"{split}.conllu").write_text(SENTENCES * count)
@@ -38,15 +35,13 @@ def files(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(monkeypatch):
     monkeypatch.setattr(sweep, "POLL", 0)
     monkeypatch.setattr(sweep, "Worker", TrainedHere)
 
 
 @pytest.mark.usefixtures("_here")
-def test_from_treebanks_to_table(
-    tmp_path: Path, files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_from_treebanks_to_table(tmp_path, files, capsys):
     results = tmp_path / "results"
     command = ["table", "parser", *files, "--recipe", "small", "--seeds", "2", "--device", "cpu"]
     command += ["--runs", str(tmp_path / "runs"), "--results", str(results), *SET]
@@ -82,7 +77,7 @@ def test_from_treebanks_to_table(
 
 
 @pytest.mark.usefixtures("_here")
-def test_few_labels(tmp_path: Path, files: list[str]) -> None:
+def test_few_labels(tmp_path, files):
     rows = ["small-labels-10", "small-labels-10-rest", "small-labels-100"]
     command = ["table", "labels", *files, "--recipe", "small", "--seeds", "1", "--device", "cpu"]
     command += ["--rows", ",".join(rows), "--runs", str(tmp_path / "runs"), *SET]
@@ -96,9 +91,7 @@ def test_few_labels(tmp_path: Path, files: list[str]) -> None:
     assert "| 10 % of trees, the rest unlabelled |" in text
 
 
-def test_parsers_train_and_are_evaluated_without_optional_packages(
-    tmp_path: Path, files: list[str]
-) -> None:
+def test_parsers_train_and_are_evaluated_without_optional_packages(tmp_path, files):
     train = ["train", "parser", "--preset", "small-heads", *files, *SET, "--device", "cpu"]
     evaluate = ["eval", str(tmp_path / "run"), "--data", files[-1], "--device", "cpu", "--json"]
     blocked = ("nltk", "conllu", "transformers", "spacy")

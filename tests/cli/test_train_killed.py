@@ -1,12 +1,9 @@
 """A run that is killed, however often, goes on and ends with the numbers it would have had."""
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from listops_runs import metrics, options, result
@@ -47,16 +44,16 @@ sys.exit(main(sys.argv[4:]))
 """
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
+def command(folder, *arguments):
     return ["train", "listops", "--device", "cpu", "--out", str(folder), "--resume", *arguments]
 
 
-def rows(folder: Path) -> int:
+def rows(folder):
     file = folder / "metrics.jsonl"
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
-def test_kill_9_at_random_moments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kill_9_at_random_moments(tmp_path, capsys):
     folder, chance = tmp_path / "killed", random.Random(20190601)
     killed_after = []
     # soon after the settings are there; some epochs later; some epochs after that

@@ -107,13 +107,3 @@ def test_what_is_missing_is_told_in_one_line_before_a_run_begins(folder, models,
     assert "dev.tsv, line 18: the text has 50 words, 52 sub-words with special tokens" in error
     assert "shorten, split or remove it" in error
     assert not (folder / "run").exists()
-
-
-def test_a_text_that_is_too_long_to_predict_is_named(folder, models, capsys):
-    assert train(folder, models["bert"], folder / "run") == 0
-    capsys.readouterr()
-    file = folder / "new.tsv"
-    file.write_text("text\nthe film\n" + "dogs " * 50 + "\n")
-    assert main(["predict", str(folder / "run"), str(file)]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith(f"treelax: error: {file}, line 3: the text has 50 words, 52 sub-words")

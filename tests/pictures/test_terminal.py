@@ -1,28 +1,45 @@
 """Trees as text, exactly as drawn; whatever tree it is, its arcs can be read back, and it fits."""
 
-from __future__ import annotations
-
 import io
 import re
 import unicodedata
-from collections.abc import Sequence
 
 import oracle
 import pytest
 import torch
-from drawings import FOX, FOX_HEADS, HEARING, HEARING_HEADS, MAX, MAX_FOUND, MAX_GOLD, block
-from hypothesis import given
+from drawings import (
+    FOX,
+    FOX_HEADS,
+    HEARING,
+    HEARING_HEADS,
+    MAX,
+    MAX_FOUND,
+    MAX_GOLD,
+    PTB,
+    block,
+    random_tree,
+)
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.apps.pictures import draw_tree, list_weights, supports_unicode
+from treelax.apps.pictures import (
+    draw_binary_tree,
+    draw_tree,
+    list_brackets,
+    list_weights,
+    supports_unicode,
+)
+from treelax.apps.pictures.text import columns
 from treelax.errors import InputError
+from treelax.trees import read_brackets, spans_to_tensor
 
 WEIGHTS = [[0, 0.25, 0.04], [0, 0, 0.96], [0, 0.75, 0]]
+PLAIN = read_brackets("((The cat) ((sat down) (on (the mat))))")
 
 # ------------------------------------------------------------------ arcs
 
 
-def test_modifiers_on_both_sides() -> None:
+def test_modifiers_on_both_sides():
     expected = """
                                            ╷
                  ╭───────────────────────╮ │
@@ -35,7 +52,7 @@ def test_modifiers_on_both_sides() -> None:
     assert draw_tree(FOX, FOX_HEADS, width=41) == block(expected)
 
 
-def test_arcs_that_cross_in_ascii() -> None:
+def test_arcs_that_cross_in_ascii():
     expected = """
               |
               |          +--------------------+
@@ -48,7 +65,7 @@ def test_arcs_that_cross_in_ascii() -> None:
     assert draw_tree(HEARING, HEARING_HEADS, width=60, ascii=True) == block(expected)
 
 
-def test_wide_characters_keep_the_arcs_above_their_words() -> None:
+def test_wide_characters_and_labels():
     expected = """
           ╷
     ╭───╮ │ ╭─╮ ╭──╮
@@ -56,9 +73,6 @@ def test_wide_characters_keep_the_arcs_above_their_words() -> None:
     我   喜欢 吃   🍎
     """
     assert draw_tree(["我", "喜欢", "吃", "🍎"], [2, 0, 2, 3]) == block(expected)
-
-
-def test_labels_stand_below_their_words_or_beside_them() -> None:
     expected = """
              ╷
       ╭────╮ │ ╭─╮
@@ -68,20 +82,9 @@ def test_labels_stand_below_their_words_or_beside_them() -> None:
     """
     drawn = draw_tree(["Dogs", "bark", "."], [2, 0, 2], labels=["nsubj", "root", None])
     assert drawn == block(expected)
-    words, labels = ["Dogs", "bark", "very", "loudly"], ["nsubj", "root", "advmod", None]
-    listed = draw_tree(words, [2, 0, 4, 2], labels=labels, width=20)
-    assert listed.splitlines() == [
-        "1 ╭─ Dogs  nsubj",
-        "2 bark  root",
-        "3 │  ╭─ very  advmod",
-        "4 ╰─ loudly",
-    ]
 
 
-# ------------------------------------------------------------------ gold heads
-
-
-def test_wrong_arcs_are_dashed_and_the_gold_ones_below() -> None:
+def test_wrong_arcs_are_dashed_and_the_gold_ones_below():
     expected = """
      ╷                      ╷
      │            ╭┄┄┄┄┄┄┄╮ ┆
@@ -102,10 +105,7 @@ def test_wrong_arcs_are_dashed_and_the_gold_ones_below() -> None:
     assert draw_tree(MAX, MAX_FOUND, gold=MAX_GOLD) == block(expected)
 
 
-# ------------------------------------------------------------------ listings
-
-
-def test_words_that_do_not_fit_on_a_line_are_listed() -> None:
+def test_words_that_do_not_fit_on_a_line_are_listed():
     expected = """
     1    ╭─ The
     2    ├─ quick
@@ -118,33 +118,23 @@ def test_words_that_do_not_fit_on_a_line_are_listed() -> None:
     9 jump
     """
     assert draw_tree(FOX, FOX_HEADS, width=36) == block(expected)
-
-
-def test_a_listing_of_a_cycle_names_the_head_of_its_first_word() -> None:
+    words = ["once", "twice", "thrice", "upon", "a", "time, long ago"]
     expected = """
     1 once  (a cycle: head thrice (3))
     2 │  ╭─ twice
     3 ╰─ thrice
     4 upon
-    5 ╰─ a
+    5 ╰─ a  det
     6    ╰─ time, long…
     """
-    words = ["once", "twice", "thrice", "upon", "a", "time, long ago"]
-    assert draw_tree(words, [3, 3, 1, 0, 4, 5], width=34) == block(expected)
+    labels = [None, None, None, "", "det", None]
+    assert draw_tree(words, [3, 3, 1, 0, 4, 5], labels=labels, width=34) == block(expected)
 
 
-# ------------------------------------------------------------------ any tree
+# ------------------------------------------------------------------ any heads
 
 
-def columns(text: str) -> int:
-    return sum(
-        (unicodedata.category(c) not in ("Mn", "Me"))
-        * (2 if unicodedata.east_asian_width(c) in ("W", "F") else 1)
-        for c in text
-    )
-
-
-def read_back(drawn: str, n: int) -> list[int]:
+def read_back(drawn, n):
     """The heads that a reader finds who follows each arc from its arrow to the other end."""
     lines = drawn.splitlines()
     *rows, arrows, _ = [line.ljust(max(map(len, lines)) + 1) for line in lines]
@@ -163,33 +153,32 @@ def read_back(drawn: str, n: int) -> list[int]:
         while rows[row][end] in "─┼-|":
             end += step
         # a stem for modifiers on the right stands on the right of its word's arrow
-        before = sum(stem <= end for stem in stems)
-        heads.append(before if step < 0 else before + 1)
+        passed = sum(stem <= end for stem in stems)
+        heads.append(passed if step < 0 else passed + 1)
     return heads
 
 
 @st.composite
-def head_vectors(draw: st.DrawFn) -> list[int]:
+def head_vectors(draw):
     n = draw(st.integers(1, 12))
     return [draw(st.integers(0, n).filter(lambda h, m=m: h != m)) for m in range(1, n + 1)]
 
 
 @given(head_vectors(), st.booleans())
-def test_any_heads_can_be_read_back(heads: list[int], ascii: bool) -> None:
+def test_any_heads_can_be_read_back(heads, ascii):
     drawn = draw_tree(["w"] * len(heads), heads, width=1000, ascii=ascii)
     assert read_back(drawn, len(heads)) == heads
 
 
-@pytest.mark.parametrize("n", [1, 4])
-def test_arcs_of_projective_trees_never_cross(n: int) -> None:
-    for i, heads in enumerate(oracle.all_trees(n).tolist()):
-        drawn = draw_tree(["w"] * n, heads, width=200, ascii=bool(i % 2))
-        assert read_back(drawn, n) == heads
+def test_arcs_of_projective_trees_never_cross():
+    for i, heads in enumerate(oracle.all_trees(4).tolist()):
+        drawn = draw_tree(["w"] * 4, heads, width=200, ascii=bool(i % 2))
+        assert read_back(drawn, 4) == heads
         assert "┼" not in drawn
 
 
 @given(head_vectors(), st.data())
-def test_whatever_is_drawn_fits(heads: list[int], data: st.DataObject) -> None:
+def test_whatever_is_drawn_fits(heads, data):
     """Every line within the width, one mark for every word, no character that could do harm."""
     n = len(heads)
     words = data.draw(st.lists(st.text(max_size=12), min_size=n, max_size=n))
@@ -207,6 +196,19 @@ def test_whatever_is_drawn_fits(heads: list[int], data: st.DataObject) -> None:
     assert drawn.isascii() or not ascii
 
 
+@given(head_vectors(), st.data())
+def test_labels_never_run_into_each_other(heads, data):
+    """Words and labels have their middles in one column, or next to it, and a space between."""
+    n = len(heads)
+    texts = st.lists(st.text("abcdefghij", min_size=1, max_size=9), min_size=n, max_size=n)
+    words, labels = data.draw(texts), data.draw(texts)
+    *_, first, second = draw_tree(words, heads, labels=labels, width=1000).split("\n")
+    assert (first.split(), second.split()) == (words, labels)
+    spans = ([match.span() for match in re.finditer(r"\S+", line)] for line in (first, second))
+    for (a, b), (c, d) in zip(*spans, strict=True):
+        assert a <= c < b or c <= a < d
+
+
 # ------------------------------------------------------------------ words
 
 
@@ -222,12 +224,12 @@ def test_whatever_is_drawn_fits(heads: list[int], data: st.DataObject) -> None:
         ("❤\ufe0f", "❤", "\\u2764"),
     ],
 )
-def test_words_cannot_harm_the_terminal(word: str, shown: str, in_ascii: str) -> None:
+def test_words_cannot_harm_the_terminal(word, shown, in_ascii):
     assert draw_tree([word], [0]).splitlines()[-1] == shown
     assert draw_tree([word], [0], ascii=True).splitlines()[-1] == in_ascii
 
 
-def test_a_long_word_is_cut_to_a_third_of_the_width() -> None:
+def test_a_long_word_is_cut_to_a_third_of_the_width():
     drawn = draw_tree(["see", "https://example.org/" + "a" * 90, "."], [0, 1, 1], width=60)
     assert drawn.splitlines()[-1] == "see https://example.org… ."
     assert draw_tree(["我" * 9], [0], width=18).splitlines()[-1] == "我我…"
@@ -241,7 +243,7 @@ def test_a_long_word_is_cut_to_a_third_of_the_width() -> None:
         (torch.tensor([0.0, 1.0]), "word 1 has head 0.0"),
     ],
 )
-def test_wrong_heads(heads: Sequence[int], message: str) -> None:
+def test_wrong_heads(heads, message):
     with pytest.raises(InputError, match="^heads: " + message):
         draw_tree(["Dogs", "bark"], heads)
     with pytest.raises(InputError, match="^gold: " + message):
@@ -253,7 +255,7 @@ def test_wrong_heads(heads: Sequence[int], message: str) -> None:
 @pytest.mark.parametrize(
     ("encoding", "answer"), [("utf-8", True), ("ascii", False), ("cp437", False)]
 )
-def test_streams_by_their_encoding(encoding: str, answer: bool) -> None:
+def test_streams_by_their_encoding(encoding, answer):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     assert supports_unicode(stream) == answer
     stream.write(draw_tree(MAX, MAX_FOUND, gold=MAX_GOLD, ascii=not answer))
@@ -264,7 +266,7 @@ def test_streams_by_their_encoding(encoding: str, answer: bool) -> None:
 # ------------------------------------------------------------------ soft trees
 
 
-def test_the_heaviest_head_first_and_no_light_ones() -> None:
+def test_the_heaviest_head_first_and_no_light_ones():
     assert list_weights(["Dogs", "b"], WEIGHTS, width=60).splitlines() == [
         "1 Dogs  b (2) 0.75  root (0) 0.25",
         "2 b     Dogs (1) 0.96",
@@ -275,20 +277,7 @@ def test_the_heaviest_head_first_and_no_light_ones() -> None:
     assert list_weights(["a"], torch.full((2, 2), 0.01), width=60) == "1 a  root (0) 0.01"
 
 
-@given(head_vectors(), st.data())
-def test_labels_never_run_into_each_other(heads: list[int], data: st.DataObject) -> None:
-    """Words and labels have their middles in one column, or next to it, and a space between."""
-    n = len(heads)
-    texts = st.lists(st.text("abcdefghij", min_size=1, max_size=9), min_size=n, max_size=n)
-    words, labels = data.draw(texts), data.draw(texts)
-    *_, first, second = draw_tree(words, heads, labels=labels, width=1000).split("\n")
-    assert (first.split(), second.split()) == (words, labels)
-    spans = ([found.span() for found in re.finditer(r"\S+", line)] for line in (first, second))
-    for (a, b), (c, d) in zip(*spans, strict=True):
-        assert a <= c < b or c <= a < d
-
-
-def test_a_head_of_the_tree_that_is_not_the_heaviest_has_a_star() -> None:
+def test_a_head_of_the_tree_that_is_not_the_heaviest_has_a_star():
     weights = [[0, 0.5, 0.48, 0.4], [0, 0, 0.5, 0.57], [0, 0.49, 0, 0.03], [0, 0.01, 0.02, 0]]
     assert list_weights(["a", "b", "c"], weights, heads=[2, 1, 2], width=60).splitlines() == [
         "1 a  root (0) 0.50  b (2) 0.49*",
@@ -298,3 +287,98 @@ def test_a_head_of_the_tree_that_is_not_the_heaviest_has_a_star() -> None:
         "heaviest head of every word",
     ]
     assert "*" not in list_weights(["a", "b", "c"], weights, heads=[0, 1, 1])
+
+
+# ------------------------------------------------------------------ trees of spans
+
+
+def test_a_tree_above_its_words():
+    expected = """
+       ╭──────┴───────╮
+       │         ╭────┴─────╮
+       │         │       ╭──┴───╮
+     ╭─┴──╮    ╭─┴──╮    │    ╭─┴──╮
+    The  cat  sat  down  on  the  mat
+    """
+    assert draw_binary_tree(*PLAIN, width=33) == block(expected)
+    tensor = spans_to_tensor(PLAIN[1], 7)
+    assert draw_binary_tree(PLAIN[0], tensor, width=33) == block(expected)
+    expected = """
+                        S
+          +-------------+-------------+
+          |             VP            |
+          |         +---+----+        |
+          |         |        PP       |
+          |         |     +--+---+    |
+          NP        |     |      NP   |
+     +----+----+    |     |    +-+-+  |
+     DT   JJ   NN  VBD    IN   DT  NN .
+    The quick fox jumped over the dog .
+    """
+    assert draw_binary_tree(*PTB, width=40, ascii=True) == block(expected)
+    expected = """
+         X
+    ╭────┴─────╮
+    │   LongLabelledNode
+    │    ╭─────┴──────╮
+    我  喜欢          🍎
+    """
+    tree = [(0, 2, "X"), (1, 2, "LongLabelledNode")]
+    assert draw_binary_tree(["我", "喜欢", "🍎"], tree) == block(expected)
+
+
+def test_a_tree_of_spans_on_its_side_and_in_brackets():
+    expected = """
+    S─┬─NP─┬─ DT The
+      │    ├─ JJ quick
+      │    ╰─ NN fox
+      ├─VP─┬─ VBD jumped
+      │    ╰─PP─┬─ IN over
+      │         ╰─NP─┬─ DT the
+      │              ╰─ NN dog
+      ╰─ . .
+    """
+    assert draw_binary_tree(*PTB, width=26) == block(expected)
+    expected = """
+    +-+- The
+    | +- cat
+    +-+-+- sat
+      | +- down
+      +-+- on
+        +-+- the
+          +- mat
+    """
+    assert draw_binary_tree(*PLAIN, width=20, ascii=True) == block(expected)
+    assert draw_binary_tree(*PLAIN, width=11).splitlines() == [
+        *("((The cat)", "((sat do…)", "(on (the", "mat))))")
+    ]
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 12), st.integers(0, 1000), st.integers(1, 60), st.booleans())
+def test_any_tree_of_spans_fits(n, seed, width, ascii):
+    spans = [(i, j, "Label é") for i, j in random_tree(n, seed).nonzero().tolist()]
+    words = ["New York", "", "w\n", "日本"] * 3
+    for tree in (random_tree(n, seed), spans):
+        text = draw_binary_tree(words[:n], tree, width=width, ascii=ascii)
+        assert max(map(columns, text.splitlines())) <= width
+        assert text.isascii() or not ascii
+
+
+def test_spans_by_weight():
+    weights = torch.tensor([[1.0, 0.3, 1.0], [0, 1, 0.7], [0, 0, 1]])
+    expected = ["1.00  0-2  a b c", "0.70  1-2  b c", "0.30  0-1  a b"]
+    assert list_brackets(list("abc"), weights).splitlines() == expected
+    narrow = list_brackets(list("abc"), weights, least=0.5, width=13)
+    assert narrow.splitlines() == ["1.00  0-2  a…", "0.70  1-2  b…"]
+    labelled = torch.stack([0.2 * weights, 0.8 * weights], -1)
+    assert "0.70  1-2  VP  b c" in list_brackets(list("abc"), labelled, labels=["NP", "VP"])
+    assert list_brackets(["a"], torch.ones(1, 1)) == ""
+
+
+def test_trees_that_cannot_be_drawn():
+    soft = re.escape("tree[0, 1] is 0.5; expected 0 or 1 (for a soft")
+    with pytest.raises(InputError, match=soft):
+        draw_binary_tree(["a", "b"], torch.tensor([[1, 0.5], [0, 1]]))
+    with pytest.raises(InputError, match=re.escape("tree holds (0, 1) and (1, 2)")):
+        draw_binary_tree(list("abc"), [(0, 1, None), (1, 2, None)])

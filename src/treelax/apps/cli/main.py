@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from signal import SIGINT, SIGTERM
@@ -20,6 +21,7 @@ from treelax.errors import Terminated, TreelaxError, install_command
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
     import typer
+    import typer.main
 
 # exit statuses, those of signals as a shell has them
 FAILED, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 128 + SIGINT, 128 + SIGTERM, 1
@@ -61,7 +63,7 @@ def run(app: Any, arguments: Sequence[str] | None = None) -> int:
 
             quiet_unless_first()
         with _warnings_as_notes():
-            status = app(arguments, prog_name="treelax", standalone_mode=False)
+            status = _command(app)(arguments, prog_name="treelax", standalone_mode=False)
         sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
     except BrokenPipeError:
         # what is still in the buffer must go somewhere when the interpreter ends
@@ -86,6 +88,12 @@ def run(app: Any, arguments: Sequence[str] | None = None) -> int:
         advice = "continue a training run with --resume, a table with the same command"
         print(f"treelax: {how}; {advice}", file=sys.stderr)
     return status if isinstance(status, int) else 0
+
+
+@cache
+def _command(app: Any) -> Any:
+    """The commands of a program, which take a while to put together."""
+    return typer.main.get_command(app)
 
 
 def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:

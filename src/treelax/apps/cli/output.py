@@ -109,14 +109,11 @@ class Result:
     example: Example
     prediction: Prediction
     tags: tuple[str, ...] | None = None  # to write under the words
-    # of each text, [head][modifier] or [first][last]; none if not asked for
-    weights: tuple[list[list[float]], ...] = ()
-    # of each text the best tree with noise; none if there is none
-    noisy: tuple[Tree, ...] = ()
-    # of each text the sampled trees and how often, the most frequent first
-    samples: tuple[tuple[tuple[Tree, int], ...], ...] = ()
-    # of each text the probability of every word's arc; none if not asked for
-    shares: tuple[tuple[float, ...], ...] = ()
+    # for each text, if they were asked for:
+    weights: Sequence[list[list[float]]] = ()  # [head][modifier] or [first][last]
+    noisy: Sequence[Tree] = ()  # the best tree with noise
+    samples: Sequence[Sequence[tuple[Tree, int]]] = ()  # with counts, the most frequent first
+    shares: Sequence[Sequence[float]] = ()  # the probability of every word's arc
     rank: int = 1  # among several trees
 
     @property

@@ -135,13 +135,9 @@ def parse(
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))
     written = form_of(form, out, ENDINGS, "tree")
-    asked = {
-        "--soft": soft,
-        "--marginals": marginals,
-        "--temperature": temperature,
-        "--noise": noise,
-    }
-    options = [name for name, value in asked.items() if value not in (None, False)]
+    asked = (("--soft", soft), ("--marginals", marginals))
+    numbers = (("--temperature", temperature), ("--noise", noise))
+    options = [name for name, value in (*asked, *numbers) if value not in (None, False)]
     if options and written in ("conllu", "heads", "brackets"):
         expected = "tree, json, svg or heatmap, which show weights"
         raise InputError(
@@ -149,9 +145,9 @@ def parse(
         )
     if soft and marginals:
         raise InputError("--soft: received it with --marginals; expected one of them")
-    for name in ("--temperature", "--noise"):
-        if (value := asked[name]) is not None and not 0 < value < math.inf:
-            raise InputError(f"{name}: received {value:g}; expected a number above 0")
+    for name, number in numbers:
+        if number is not None and not 0 < number < math.inf:
+            raise InputError(f"{name}: received {number:g}; expected a number above 0")
     ascii = out is None and not supports_unicode(sys.stdout)
     parser = load_parser(run or default_model(texts, file), device, vectors, out)
     parser.require_trees()
@@ -280,26 +276,25 @@ def _results(
     for example, prediction in parser.ask(examples, scores=bool(weigh or show.samples)):
         if prediction.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
-        asked, scores = prediction.words, prediction.scores or ()
+        words, scores = prediction.words, prediction.scores or ()
         perturbed = [weigh.perturbed(matrix) for matrix in scores] if weigh else []
-        soft = [weigh(matrix) for matrix in perturbed] if weigh else []
-        noisy = [
-            parser.best_tree(words, matrix)
-            for words, matrix in (zip(asked, perturbed, strict=True) if show.noise else ())
-        ]
-        counts = [
-            Counter(parser.sample_trees(words, matrix, show.samples, seed=show.seed))
-            for words, matrix in (zip(asked, scores, strict=True) if show.samples else ())
-        ]
-        samples = [sorted(count.items(), key=lambda item: (-item[1], item[0])) for count in counts]
-        yield Result(
+        result = Result(
             example,
             prediction,
             parser.shown_tags(prediction),
-            weights=tuple(soft),
-            noisy=tuple(noisy),
-            samples=tuple(map(tuple, samples)),
+            weights=[weigh(matrix) for matrix in perturbed] if weigh else [],
         )
+        if show.noise:
+            noisy = [parser.best_tree(*pair) for pair in zip(words, perturbed, strict=True)]
+            result = replace(result, noisy=noisy)
+        if show.samples:
+            counts = [
+                Counter(parser.sample_trees(text, matrix, show.samples, seed=show.seed))
+                for text, matrix in zip(words, scores, strict=True)
+            ]
+            ranked = [sorted(c.items(), key=lambda item: (-item[1], item[0])) for c in counts]
+            result = replace(result, samples=ranked)
+        yield result
 
 
 register = command("parse", HELP, parse)

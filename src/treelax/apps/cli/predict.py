@@ -16,7 +16,7 @@ from treelax.apps.cli.progress import advancing, progress
 from treelax.errors import InputError, counted, short
 
 if TYPE_CHECKING:
-    from treelax.apps.tasks.base import Example, Examples, Label, Prediction, Source, TrainedParser
+    from treelax.apps.tasks.base import Example, Examples, Label, Source, TrainedParser
 
 STREAM = "-"
 COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
@@ -162,9 +162,12 @@ def predict(
             if best > 1 and prediction.trees:
                 trees = parser.best_trees(example.texts[0], prediction, best, keep=keep)
             for rank, ranked in enumerate(trees, 1):
-                shares = _head_shares(parser, ranked) if probabilities else ()
-                tags = parser.shown_tags(ranked)
-                yield Result(example, ranked, tags, shares=shares, rank=rank)
+                shares: list[list[float]] = []
+                if probabilities:
+                    pairs = zip(ranked.scores or (), ranked.heads or (), strict=True)
+                    tables = ((parser.marginals(scores), heads) for scores, heads in pairs)
+                    shares = [[float(t[h, m]) for m, h in enumerate(hs, 1)] for t, hs in tables]
+                yield Result(example, ranked, parser.shown_tags(ranked), shares=shares, rank=rank)
 
     with progress("predicting", unit="texts", transient=True) as bar:
         advanced = advancing(results(), bar, every=COUNT_EVERY)
@@ -172,9 +175,8 @@ def predict(
         write_results(advanced, written, parser, out, show)
     without = [note.replace("dropped", "without a label") for note in blank.lines()]
     notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]
-    for line in (parser.unknown_words(words), *notes, accuracy.line()):
-        if line is not None:
-            error_console.print(line)
+    for line in (*filter(None, [parser.unknown_words(words)]), *notes, *accuracy.lines()):
+        error_console.print(line)
 
 
 def load_parser(
@@ -213,43 +215,33 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
     return replace(examples, rows=rows)
 
 
-def _head_shares(parser: TrainedParser, prediction: Prediction) -> tuple[tuple[float, ...], ...]:
-    """For each text the probability of every word's arc."""
-    pairs = zip(prediction.scores or (), prediction.heads or (), strict=True)
-    tables = ((parser.marginals(scores), heads) for scores, heads in pairs)
-    return tuple(
-        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in tables
-    )
-
-
 class _Accuracy:
     """How many labels of a file a model has found."""
 
     def __init__(self, parser: TrainedParser) -> None:
-        self.known, self.unit = parser.labels, "word" if parser.is_tagger else "text"
-        self.count = self.right = 0
+        self.parser, self.count, self.right = parser, 0, 0
         self.unknown: list[str] = []
 
     def add(self, right: Label, predicted: Label) -> None:
-        if isinstance(right, str) and isinstance(predicted, str):
-            right, predicted = (right,), (predicted,)
-        if isinstance(right, tuple) and isinstance(predicted, tuple):  # else of other kinds
-            pairs = [(a, b) for a, b in zip(right, predicted, strict=True) if a is not None]
-            self.count += len(pairs)
-            self.right += sum(a == b for a, b in pairs)
-            self.unknown += [str(a) for a, _ in pairs if str(a) not in self.known]
+        from treelax.apps.tasks.base import several_labels
 
-    def line(self) -> str | None:
+        if right is None or type(right) is not type(predicted):
+            return  # unknown, or labels of other kinds
+        for a, b in zip(several_labels(right), several_labels(predicted), strict=True):
+            if a is not None:
+                self.count += 1
+                self.right += a == b
+                self.unknown += [] if str(a) in self.parser.labels else [str(a)]
+
+    def lines(self) -> Iterator[str]:
         if not self.count:
-            return None
-        labelled = counted(self.count, f"labelled {self.unit}")
-        share = f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}"
-        if not self.unknown:
-            return share
-        unknown = (
-            f"{len(self.unknown):,} with a label that the model does not know, counted as wrong"
-        )
-        return f"{share}; {unknown} (the first: {short(self.unknown[0])})"
+            return
+        labelled = counted(self.count, f"labelled {'word' if self.parser.is_tagger else 'text'}")
+        unknown = ""
+        if self.unknown:
+            unknown = f"; {len(self.unknown):,} with a label that the model does not know, counted "
+            unknown += f"as wrong (the first: {short(self.unknown[0])})"
+        yield f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}{unknown}"
 
 
 register = command("predict", HELP, predict)
