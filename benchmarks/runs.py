@@ -23,8 +23,7 @@ from treelax.lab.tables.text import TABLES, label
 
 def spread_of(runs: Rows, column: str) -> str:
     """Mean and spread of a column, or a dash where it is empty."""
-    values = numbers(runs, column)
-    return spread(values) if values else "–"
+    return spread(numbers(runs, column))
 
 
 def listops(folder: str = "", name: str = "runs.csv") -> Rows:

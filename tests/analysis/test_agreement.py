@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import all_trees
 
 from treelax.errors import InputError
-from treelax.lab.analysis.agreement import agreement, by_tag, edges, pairwise_agreement
+from treelax.lab.analysis.agreement import agreement, by_tag, pairwise_agreement
 from treelax.lab.analysis.baselines import chain_trees, random_agreement, random_trees
 
 GOLD = (2, 3, 0, 3)
@@ -25,36 +25,27 @@ def drawn(lengths: list[int], seed: int = 0, single_root: bool = False) -> list[
 
 def test_attachment_by_hand() -> None:
     """Of the first sentence word 2 is right, and its edge is the only one that is found."""
-    found = agreement([(0, 3, 1, 1), (0,)], [GOLD, (0,)])
-    assert (found.words, found.right) == (5, 2)
-    assert found.uas == 40
-    assert (found.edges, found.found) == (3, 1)  # of (1, 2), (2, 3) and (3, 4) the second
-    assert found.uuas == pytest.approx(100 / 3)
-    assert found.exact_trees == 50
-
-
-def test_undirected_attachment_forgets_the_direction() -> None:
-    found = agreement(chain_trees([4]), chain_trees([4], "right-to-left"))
-    assert (found.uas, found.uuas) == (0, 100)
-    assert edges((0, 1, 2)) == edges((2, 3, 0)) == {(1, 2), (2, 3)}
-    assert edges((2, 3, 0), [0]) == {(1, 2)}
-
-
-def test_words_that_do_not_count() -> None:
-    """Without word 4 the head of word 1 is wrong; the edge of word 4 is not asked for."""
-    keep = [[True, True, True, False]]
-    found = agreement([(3, 3, 0, 1)], [GOLD], keep=keep)
-    assert (found.words, found.right, found.edges, found.found) == (3, 2, 2, 1)
+    some = agreement([(0, 3, 1, 1), (0,)], [GOLD, (0,)])
+    assert (some.words, some.right, some.uas, some.exact_trees) == (5, 2, 40, 50)
+    assert (some.edges, some.found) == (3, 1)  # of (1, 2), (2, 3) and (3, 4) the second
+    assert some.uuas == pytest.approx(100 / 3)
+    # undirected attachment forgets the direction
+    chains = agreement(chain_trees([4]), chain_trees([4], "right-to-left"))
+    assert (chains.uas, chains.uuas) == (0, 100)
+    # without word 4 the head of word 1 is wrong; the edge of word 4 is not asked for
+    kept = agreement([(3, 3, 0, 1)], [GOLD], keep=[[True, True, True, False]])
+    assert (kept.words, kept.right, kept.edges, kept.found) == (3, 2, 2, 1)
     nothing = agreement([(0,)], [(0,)], keep=[[False]])
     assert (nothing.uas, nothing.uuas, nothing.exact_trees) == (None, None, None)
 
 
 def test_by_tag_by_hand() -> None:
     tags = [("DET", "NOUN", "VERB", "NOUN")]
-    found = by_tag(partial(agreement, [(2, 3, 0, 2)], [GOLD]), tags)
-    assert list(found) == ["NOUN", "DET", "VERB"]
-    assert {tag: one.uas for tag, one in found.items()} == {"DET": 100, "NOUN": 50, "VERB": 100}
-    assert (found["VERB"].edges, found["VERB"].uuas) == (0, None)
+    tagged = by_tag(partial(agreement, [(2, 3, 0, 2)], [GOLD]), tags)
+    assert [(tag, one.uas) for tag, one in tagged.items()] == [
+        *(("NOUN", 50), ("DET", 100), ("VERB", 100))
+    ]
+    assert (tagged["VERB"].edges, tagged["VERB"].uuas) == (0, None)
 
 
 def test_pairs_by_hand() -> None:

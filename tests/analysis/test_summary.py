@@ -65,6 +65,10 @@ def test_several_runs_are_ranges_and_agree() -> None:
     right, shape, sure = summary(study(bank(), [chain, latent]))
     assert right.startswith("On 4 sentences, 25.0 to 100.0 % of the words have their gold head (")
     assert "never shows" not in right  # the chain was not learned
+    alone = summary(study(bank(), [chain]))[1]
+    assert alone.startswith(
+        "All arcs run from left to right, over 1.0 words on average, in trees 4"
+    )
     assert shape.startswith("33.3 to 100.0 % of the arcs run from left to right, ")
     assert sure.startswith("The runs are unsure of the trees that they learned: ")
     assert sure.endswith("; two runs give 25.0 % of the words the same head.")

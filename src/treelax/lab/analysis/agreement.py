@@ -90,13 +90,7 @@ class PairAgreement:
 
 
 def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreement]:
-    """Compare the trees of every two runs, which are of the same sentences.
-
-    Example:
-        >>> [pair] = pairwise_agreement({"a": [(0, 1, 2)], "b": [(0, 1, 1)]})
-        >>> pair.first, pair.second, pair.uas
-        ('a', 'b', 66.66666666666667)
-    """
+    """Compare the trees of every two runs, which are of the same sentences."""
     pairs = []
     for (first, trees), (second, others) in combinations(parses.items(), 2):
         there, back = agreement(trees, others), agreement(others, trees)

@@ -32,11 +32,6 @@ def tree_entropies(
 
     :math:`H = \log Z - \sum \mu W` over all trees. Scores are taken as they are, without noise and at
     temperature 1.
-
-    Example:
-        >>> [flat] = tree_entropies(torch.zeros(1, 3, 3), torch.tensor([2]))
-        >>> round(math.exp(flat.entropy)), round(flat.best_arcs)
-        (3, 50)
     """
     wide = scores if scores.device.type == "mps" else scores.double()  # MPS has no float64
     trees = structure(wide, lengths)

@@ -297,7 +297,7 @@ class Study:
                 str(len(runs)),
                 *(spread([float(line[key]) for line in runs]) for key in columns.values()),
                 ", ".join(f"{float(line[first]):.1f}" for line in runs),
-                spread(ends) if ends else "–",
+                spread(ends),
                 *(f"{float(figure):.1f}" if figure else "–" for figure in cost),
             ])  # fmt: skip
         return headings, rows

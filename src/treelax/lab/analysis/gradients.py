@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -80,12 +80,13 @@ def families(structure: Structure) -> list[Family]:
         step("SPIGOT-EG", make=lambda s: tx.SPIGOT(s, form="eg")),
         Family("I-MLE", "step", IMLE_STEPS, tx.IMLE),
     ]
-    for noise in (tx.Gumbel, tx.Gaussian):
-        for samples in (1, 8):
-            make = partial(_perturbed, samples, noise)
-            rows.append(scale(f"perturbed {noise.__name__} ({samples})", make=make))
     return [
         *rows,
+        *(
+            scale(f"perturbed {law.__name__} ({n})", make=partial(_perturbed, n, law))
+            for law in (tx.Gumbel, tx.Gaussian)
+            for n in (1, 8)
+        ),
         Family("REINFORCE", "samples", (1, 4), tx.REINFORCE),
         Family("RLOO", "samples", (2, 4, 8), tx.RLOO),
         alone("exact", make=lambda _: tx.Exact(), noisy=False),
@@ -207,24 +208,17 @@ def _loss(structure: Structure, size: int, kind: str, generator: torch.Generator
 def measured(structure: str, words: int, draws: int, seeds: int) -> Iterator[Record]:
     """A record for each setting of each estimator, each kind of scores and loss, and each seed."""
     trees = structure_named(structure)
-    for scores in SCORES:
-        for loss in LOSSES:
-            problems = [Problem.make(trees, words, scores, loss, seed) for seed in range(seeds)]
-            for family in families(trees):
-                for value in family.values:
-                    for seed, problem in enumerate(problems):
-                        used = draws if family.noisy else 1
-                        yield {
-                            "structure": structure,
-                            "words": words,
-                            "scores": scores,
-                            "loss": loss,
-                            "estimator": family.name,
-                            "setting": family.setting,
-                            "value": value,
-                            "draws": used,
-                            **problem.measure(family.make(value), used, seed),
-                        }
+    settings = [(family, value) for family in families(trees) for value in family.values]
+    for scores, loss in product(SCORES, LOSSES):
+        problems = [Problem.make(trees, words, scores, loss, seed) for seed in range(seeds)]
+        for (family, value), seed in product(settings, range(seeds)):
+            used = draws if family.noisy else 1
+            yield {
+                **{"structure": structure, "words": words, "scores": scores, "loss": loss},
+                **{"estimator": family.name, "setting": family.setting, "value": value},
+                "draws": used,
+                **problems[seed].measure(family.make(value), used, seed),
+            }
 
 
 def averaged(records: Iterable[Record]) -> list[Record]:
@@ -257,12 +251,10 @@ def best(rows: Iterable[Record]) -> list[Record]:
 def short_table(rows: Sequence[Record], scores: str) -> Table:
     """The best settings for a kind of scores, a column for each loss; `SHORT` says what they are."""
     cells: dict[str, list[str]] = {}
-    for row in best(rows):
-        if row["scores"] == scores:
-            mean, single = f"{row['cosine']:.2f}", f"{row['single_cosine']:.2f}"
-            cosines = mean if row["draws"] == 1 else f"{mean}/{single}"
-            value = "" if row["value"] is None else f" ({row['value']:g})"
-            cells.setdefault(row["estimator"], []).append(cosines + value)
+    for row in best(row for row in rows if row["scores"] == scores):
+        single = "" if row["draws"] == 1 else f"/{row['single_cosine']:.2f}"
+        value = "" if row["value"] is None else f" ({row['value']:g})"
+        cells.setdefault(row["estimator"], []).append(f"{row['cosine']:.2f}{single}{value}")
     columns = [f"{scores} scores", *LOSSES]
     return Table(columns, [[name, *row] for name, row in cells.items()])
 

@@ -47,14 +47,6 @@ def parse_corpus(
     Labels are predicted if examples have as many texts as the model takes; trees are found in any
     case, those of a model that takes given trees in the corpus. ``progress`` is called with the number
     of words done.
-
-    Example:
-        >>> import treelax
-        >>> from treelax.apps.tasks.base import Source
-        >>> parser = treelax.load("listops")
-        >>> corpus = Corpus.of(parser.read(Source(texts=("[MAX 2 [MIN 4 7 ] 0 ]",))))
-        >>> parse_corpus(parser, corpus).trees
-        ((0, 1, 1, 3, 3, 3, 1, 1),)
     """
     if parser.takes_trees:
         if corpus.gold is None:

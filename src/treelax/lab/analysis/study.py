@@ -141,13 +141,6 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
     """Put together all that is known of the trees of some runs, which have different names.
 
     The seed is that of the random trees whose statistics are given.
-
-    Example:
-        >>> from treelax.apps.data.conllu import Sentence
-        >>> corpus = Corpus("one", (Sentence(("Dogs", "bark"), (2, 0)),))
-        >>> both = study(corpus, [Parses("a", ((0, 1),)), Parses("b", ((2, 0),))])
-        >>> both.self_agreement, both.treebank["b"].all.uas
-        ((0.0, None), 100.0)
     """
     trees = {run.name: run.trees for run in runs}
     if not trees or len(trees) < len(runs):

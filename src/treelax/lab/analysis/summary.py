@@ -22,20 +22,7 @@ CERTAIN, FAIRLY = 90, 60  # percent, the mean probability of the arcs of the bes
 
 
 def summary(study: Study) -> list[str]:
-    """What was learned, in three sentences; where there are several runs, from lowest to highest.
-
-    Example:
-        >>> from treelax.lab.analysis.corpora import Corpus
-        >>> from treelax.lab.analysis.parses import Parses
-        >>> from treelax.lab.analysis.study import study
-        >>> from treelax.apps.data.conllu import Sentence
-        >>> corpus = Corpus("one", (Sentence(("Dogs", "bark"), (2, 0)),))
-        >>> for sentence in summary(study(corpus, [Parses("a", ((0, 1),), kind="chain")])):
-        ...     print(sentence)
-        On 1 sentence, 0.0 % of the words have their gold head (right-to-left chain: 100.0 %), and 0.0 % of the sentences their whole gold tree.
-        All arcs run from left to right, over 1.0 words on average, in trees 2.0 levels deep; the most similar simple trees are left-to-right chains, with 100.0 % of the heads the same (random trees: 50.0 %).
-        The trees are not learned: the head of every word is the word before it.
-    """  # noqa: E501
+    """What was learned, in three sentences; where there are several runs, from lowest to highest."""
     return [_right(study), _shape(study), _certainty(study)]
 
 

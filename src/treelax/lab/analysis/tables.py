@@ -40,14 +40,13 @@ def _cell(column: Column, records: Sequence[Record]) -> str:
     cell = [r[column] for r in records] if isinstance(column, str) else column(records)
     if isinstance(cell, str):
         return cell
-    values = [value for value in cell if value is not None]
-    return spread(values) if values else "–"
+    return spread([value for value in cell if value is not None])
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation, or the value alone if there is only one."""
-    if len(values) == 1:
-        return f"{values[0]:.2f}"
+    """Mean and standard deviation, or the value alone if there is only one; a dash for none."""
+    if len(values) < 2:
+        return f"{values[0]:.2f}" if values else "–"
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
 
 
@@ -156,8 +155,7 @@ def refuse_to_shrink(folder: Path, coming: Iterable[tuple[str, int]]) -> None:
     if not file.exists():
         return
     there = [(row["preset"], row["seed"]) for row in read_rows(file, {"preset": str, "seed": int})]
-    lost = set(there) - set(coming)
-    if lost:
+    if lost := set(there) - set(coming):
         preset, seed = min(lost)
         raise InputError(
             f"{file}: holds {len(there)} runs, of which {len(lost)} are not in this table, such as "

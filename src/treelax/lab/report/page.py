@@ -24,7 +24,6 @@ from treelax.lab.analysis.study_tables import main_tables, more_tables
 from treelax.lab.analysis.summary import summary
 from treelax.lab.report import sections
 from treelax.lab.report.gallery import FIRST, Gallery
-from treelax.lab.report.glossary import COLUMNS, SECTIONS
 from treelax.lab.report.run_records import RunRecord
 
 MARK = "treelax report"  # by which a report is known
@@ -93,7 +92,7 @@ class Report:
             more_trees=None if self.study is None else list(more_tables(self.study)),
             gallery=self.gallery,
             first=FIRST,
-            explained=SECTIONS,
+            explained=sections.EXPLAINED,
         )
         return page
 
@@ -141,7 +140,7 @@ def _environment() -> Any:
 
     def what(name: str, content: Table | None = None) -> str | None:
         """What a column is."""
-        return ((content and content.headings) or {}).get(name) or COLUMNS.get(name)
+        return ((content and content.headings) or {}).get(name) or sections.COLUMNS.get(name)
 
     def svg(drawn: Picture) -> Markup:
         body = drawn.body

@@ -16,6 +16,7 @@ from treelax.apps.training.metrics import read_metrics
 from treelax.apps.training.results import read_result
 from treelax.apps.training.run import Run
 from treelax.errors import InputError
+from treelax.lab.plots import Curve
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class RunRecord:
     path: Path
     task: Task
     config: Any
-    rows: Sequence[Mapping[str, Any]]  # of its metrics, one for each epoch that has ended
-    result: Mapping[str, Any] | None  # its test.json; None if it has not ended
+    rows: Sequence[dict[str, Any]]  # of its metrics, one for each epoch that has ended
+    result: dict[str, Any] | None  # its test.json; None if it has not ended
 
     @property
     def has_model(self) -> bool:
@@ -68,6 +69,14 @@ class RunRecord:
         figures = {} if self.best_row is None else self.best_row["dev"]
         return {k: float(v) for k, v in figures.items() if k != "score" and v is not None}
 
+    def curve(self, key: str, look: int) -> Curve:
+        """The loss or a dev figure by epoch, with a dot at the best one."""
+        best = None if self.best_row is None else float(self.best_row["epoch"])
+        values = [figure_of(row, key) for row in self.rows]
+        return Curve(
+            self.name, [float(r["epoch"]) for r in self.rows], values, look=look, mark=best
+        )
+
     @property
     def seconds(self) -> float | None:
         """How long it was trained."""
@@ -84,9 +93,7 @@ class RunRecord:
     @property
     def missing(self) -> list[str]:
         """What its folder lacks, a sentence each."""
-        sentences = []
-        if not self.rows:
-            sentences.append("no epoch has ended yet, so there are no curves.")
+        sentences = [] if self.rows else ["no epoch has ended yet, so there are no curves."]
         if self.result is None:
             lacking = "so there are no test figures: continue it with --resume."
             sentences.append(f"has not ended ({self.state}), {lacking}")

@@ -11,11 +11,35 @@ from typing import Any
 
 from treelax.apps.table import Cell, Table
 from treelax.lab.analysis.tables import headings, table_rows
-from treelax.lab.plots import Curve, Panel, draw_panels
-from treelax.lab.report.glossary import COLUMNS
-from treelax.lab.report.run_records import RunRecord, figure_of
+from treelax.lab.plots import Panel, draw_panels
+from treelax.lab.report.run_records import RunRecord
 from treelax.lab.tables.by_task import TABLES
 
+# what headings mean that no table of a study explains itself: of sections by their ids, of columns
+EXPLAINED = {
+    "results": "How well the finished runs do on their dev and test sets.",
+    "training": "Loss and dev figures after every epoch.",
+    "trees": "What the trees look like, what they agree with, and how sure the runs are of them.",
+    "examples": "Sentences with the trees and the predictions of the runs.",
+    "settings": "What the runs were trained with.",
+}
+COLUMNS = {
+    "preset": "the settings that the run started from",
+    "seed": "of initial weights, batches and noise",
+    "best epoch": "the epoch with the best dev figures, whose model is kept",
+    "discrete trees": "labels that are right with discrete trees, as in use, %",
+    "soft trees": "labels that are right with soft trees, as in training, %",
+    "gap": "by how many points discrete trees are better",
+    "operators": "operators with the right tag, %",
+    "operators, soft trees": "the same with soft trees, as in training",
+    "all tokens": "tokens of all kinds with the right tag, %",
+    "all tokens, soft trees": "the same with soft trees, as in training",
+    "attachment": "tokens with their gold head, %",
+    "exact trees": "expressions with their whole gold tree, %",
+    "UAS": "words with their gold head, %",
+    "LAS": "words with their gold head and label, %",
+    "exact LAS": "the same, where subtypes of labels count too",
+}
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
 LEARNED = 3  # runs whose dev figures stand on top where there are no trees
@@ -46,21 +70,18 @@ def overview(runs: Sequence[RunRecord]) -> Table:
     """The runs: what they are, how far they have come, and their best figures on dev."""
     keys = list(dict.fromkeys(key for run in runs for key in run.dev))
     columns = ["run", "task", "preset", "seed", "state", "best epoch", "time", "device"]
-    rows: list[list[Cell]] = []
-    for run in runs:
-        result = run.result or {}
-        rows.append(
-            [
-                *(run.name, run.task.title, run.config.preset, str(run.config.seed), run.state),
-                "–" if run.best_row is None else str(run.best_row["epoch"]),
-                "–" if run.seconds is None else _duration(run.seconds),
-                str(result.get("device", "–")),
-                *(run.dev.get(key) for key in keys),
-            ]
-        )
-    columns += map(_dev_name, keys)
+    rows: list[list[Cell]] = [
+        [
+            *(run.name, run.task.title, run.config.preset, str(run.config.seed), run.state),
+            "–" if run.best_row is None else str(run.best_row["epoch"]),
+            "–" if run.seconds is None else _duration(run.seconds),
+            str((run.result or {}).get("device", "–")),
+            *(run.dev.get(key) for key in keys),
+        ]
+        for run in runs
+    ]
     note = "dev: of the best epoch, with discrete trees unless marked soft." if keys else None
-    return Table(columns, rows, f"The {len(runs)} runs", note)
+    return Table([*columns, *map(_dev_name, keys)], rows, f"The {len(runs)} runs", note)
 
 
 def _duration(seconds: float) -> str:
@@ -103,13 +124,10 @@ def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
             continue
         rows = []
         for group in _alike(same):
-            records = [
-                paper.record(dict(run.result or {}), [dict(row) for row in run.rows])
-                for run in group
-            ]
+            records = [paper.record(run.result or {}, run.rows) for run in group]
             names = ", ".join(run.name for run in group)
             rows += [[*cells, names] for cells in table_rows(paper, records)]
-        about = paper.about([(run.config, dict(run.result or {})) for run in same])
+        about = paper.about([(run.config, run.result or {}) for run in same])
         columns = [*headings(paper), "runs"]
         shown = list(range(len(columns)))
         if len(rows) == len(same):  # one run each: columns on seeds say nothing
@@ -193,13 +211,8 @@ def training(runs: Sequence[RunRecord]) -> dict[str, Any] | None:
     figures = [("training loss", "loss"), *((_dev_name(key), key) for key in keys)]
     panels = []
     for title, key in figures:
-        curves = []
-        for look, run in enumerate(begun):
-            values = [figure_of(row, key) for row in run.rows]
-            if any(map(math.isfinite, values)):
-                epochs = [float(row["epoch"]) for row in run.rows]
-                best = None if run.best_row is None else float(run.best_row["epoch"])
-                curves.append(Curve(run.name, epochs, values, look=look, mark=best))
+        curves = [run.curve(key, look) for look, run in enumerate(begun)]
+        curves = [curve for curve in curves if any(map(math.isfinite, curve.mean))]
         if curves:
             panels.append(Panel(curves, "epoch", title))
     if not panels:
