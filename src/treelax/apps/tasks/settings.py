@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from operator import attrgetter
 from typing import ClassVar, Literal
 
+from treelax import estimators
 from treelax.apps.training.settings import NOT_NEGATIVE, POSITIVE, SIZE, Settings, setting
 from treelax.errors import InputError
-from treelax.estimators import (
-    IMLE,
-    REINFORCE,
-    RLOO,
-    SPIGOT,
-    Estimator,
-    Exact,
-    Marginals,
-    Perturbed,
-    Relaxed,
-    SparseMAP,
-    StraightThrough,
-)
+from treelax.estimators import IMLE, SPIGOT, Estimator
 from treelax.nn import ArcScorer, LatentTree
 from treelax.noise import noise_named
 from treelax.ops.checks import MOST_THREADS
 from treelax.structures import structure_named
 
-ESTIMATORS: dict[str, Callable[..., Estimator]] = {
-    "marginals": Marginals,
-    "sparsemap": SparseMAP,
-    "spigot": SPIGOT,
-    "imle": IMLE,
-    "perturbed": Perturbed,
-    "reinforce": REINFORCE,
-    "rloo": RLOO,
-    "exact": Exact,
+ESTIMATORS: dict[str, type[Estimator]] = {
+    "relaxed": estimators.Relaxed,
+    "straight-through": estimators.StraightThrough,
+    "marginals": estimators.Marginals,
+    "sparsemap": estimators.SparseMAP,
+    "spigot": estimators.SPIGOT,
+    "imle": estimators.IMLE,
+    "perturbed": estimators.Perturbed,
+    "reinforce": estimators.REINFORCE,
+    "rloo": estimators.RLOO,
+    "exact": estimators.Exact,
 }
-# settings of model.estimator that each takes
-TAKES = {
-    "relaxed": ("samples",),
-    "straight-through": ("samples", "gradient"),
-    "sparsemap": ("samples", "max_iterations"),
-    "spigot": ("samples", "step", "projection", "form"),
-    "imle": ("samples", "step"),
-    "perturbed": ("samples",),
-    "reinforce": ("samples", "decay"),
-    "rloo": ("samples",),
-}
-RELAXING = ("relaxed", "straight-through")
-TEMPERED = (*RELAXING, "marginals", "sparsemap")  # those that look at model.temperature
-NOISY = (*RELAXING, "sparsemap", "spigot", "imle", "perturbed")
+# the settings that each takes, which have the names of its parameters
+TAKES = {name: tuple(signature(kind).parameters) for name, kind in ESTIMATORS.items()}
+TAKES["straight-through"] = (*TAKES["relaxed"], "gradient")  # of a relaxed one
+RELAXING, TEMPERED, NOISY = (
+    tuple(name for name, taken in TAKES.items() if key in taken)
+    for key in ("relaxation", "temperature", "noise")
+)
 
 
 def clash(config: Settings, first: str, second: str, expected: str) -> InputError:
@@ -163,10 +147,11 @@ class LatentSettings(Settings):
     def _refuse_unused(self) -> None:
         """Refuse settings that the estimator would not look at."""
         estimator, kind, section = self.estimator, self.kind, self.section
-        taken = TAKES.get(kind, ())
+        used = {"name", *TAKES[kind]}
         for part in fields(estimator):
             value = getattr(estimator, part.name)
-            if part.name not in ("name", *taken) and value != part.default:
+            if part.name not in used and value != part.default:
+                taken = [p.name for p in fields(estimator)[1:] if p.name in used]
                 raise InputError(
                     f"{section}.estimator.{part.name} is {value} and {section}.estimator {kind}, "
                     f"which takes {', '.join(taken) or 'no such setting'}; leave it out"
@@ -176,20 +161,18 @@ class LatentSettings(Settings):
                 f"{section}.estimator.projection is {estimator.projection} and "
                 f"{section}.estimator.form eg, which projects on nothing; leave it out"
             )
-        silent = kind not in NOISY or self.noise_name(kind) == "none"
-        unused = {
-            "temperature": kind not in TEMPERED,
-            "relaxation": kind not in RELAXING,
-            "noise": kind not in NOISY and self.noise != "none",
-            "noise_scale": silent,
-        }
+        if kind in NOISY and self.noise_name(kind) != "none":
+            used.add("noise_scale")
+        if self.noise == "none":
+            used.add("noise")
         for part in fields(self):
-            value = getattr(self, part.name)
-            if unused.get(part.name) and value != part.default:
+            value, expected = getattr(self, part.name), part.default
+            of_estimator = part.name in ("temperature", "relaxation", "noise", "noise_scale")
+            if of_estimator and part.name not in used and value != expected:
                 without = " without noise" if part.name == "noise_scale" else ""
                 raise InputError(
                     f"{section}.{part.name} is {value} and {section}.estimator {kind}{without}, which "
-                    f"does not use it; expected {part.default}"
+                    f"does not use it; expected {expected}"
                 )
 
     def noise_name(self, kind: str) -> str:
@@ -201,18 +184,15 @@ class LatentSettings(Settings):
         """What trains the layer; ``discrete``: with discrete trees without noise."""
         kind = "straight-through" if discrete else self.kind
         name = "none" if discrete else self.noise_name(kind)
-        values = {name: getattr(self.estimator, name) for name in TAKES.get(kind, ())}
-        options = {name: value for name, value in values.items() if value is not None}
-        if kind in TEMPERED:
-            options["temperature"] = self.temperature
-        if kind in NOISY:
-            options["noise"] = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
+        values = {key: value for key, value in vars(self.estimator).items() if value is not None}
+        values |= {"relaxation": self.relaxation, "temperature": self.temperature}
+        values["noise"] = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
+        options = {key: values[key] for key in TAKES[kind] if key in values}
         try:
-            if kind not in RELAXING:
+            if kind != "straight-through":
                 return ESTIMATORS[kind](**options)
-            gradient = options.pop("gradient", None)
-            relaxed = Relaxed(self.relaxation, **options)
-            return relaxed if gradient is None else StraightThrough(relaxed, gradient)
+            gradient = options.pop("gradient")
+            return estimators.StraightThrough(estimators.Relaxed(**options), gradient)
         except InputError as error:
             raise InputError(f"{self.section}.estimator: {error}") from None
 
