@@ -84,7 +84,7 @@ class DependencyParser(SentenceParser):
 
     @torch.no_grad()
     def _predict(
-        self, examples: list[Texts], soft: bool, scores: bool, keep: bool = False
+        self, examples: list[Texts], soft: bool = False, scores: bool = False, keep: bool = False
     ) -> list[Prediction]:
         """``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
         sentences = [self._sentence(text) for (text,) in examples]
@@ -197,13 +197,6 @@ class DependencyParser(SentenceParser):
                 "without: pass on the folder of the run"
             )
         save_packed(Path(path), self.model, self.lexicon, self.config, about, kind=self.task)
-
-    @torch.no_grad()
-    def arc_scores(self, text: Text) -> Tensor:
-        """The scores of the arcs of one text; of labelled trees, summed over labels."""
-        with evaluating(self.model):
-            vertices = self._vertices([self._sentence(text_words(text, "text", True))])
-            return self.model.trees(*vertices).scores[0].float().cpu()
 
     @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:

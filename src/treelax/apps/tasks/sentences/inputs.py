@@ -38,17 +38,12 @@ FORMS = ("conll", "conllu", "text", *dict.fromkeys(SUFFIXES.values()))
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How the texts of a model are read, which is as in its training; see the data of its config.
+    """How the texts of a model are read, which is as in its training; see the data of its config."""
 
-    Attributes:
-        kind: "pair" has two texts, "tag" tags of words.
-        label: column of classes or tags.
-    """
-
-    kind: str = "parser"
+    kind: str = "parser"  # "pair" has two texts, "tag" tags of words
     text: tuple[str, ...] = ("text",)
     word: str | None = None
-    label: str | None = None
+    label: str | None = None  # column of classes or tags
     tokens: bool = False
     quoted: bool | None = None
     unusable: Found = "error"

@@ -25,19 +25,12 @@ WORDS = "words.safetensors"  # in the folder of a run
 
 
 class SentenceTask(Task):
-    """A task on sentences.
+    """A task on sentences."""
 
-    Attributes:
-        experiment_type: called with config, data and device, and ``model``, the settings of the model.
-        presets_by_name: all configs, and what they are.
-        kinds: of what ``test.json`` has beyond `KINDS`.
-        unit: what training counts.
-    """
-
-    experiment_type: Callable[..., Any]
-    presets_by_name: Mapping[str, tuple[Any, str]]
-    kinds: ClassVar[Kinds] = {}
-    unit: str
+    experiment_type: Callable[..., Any]  # of config, data, device and the settings of the ``model``
+    presets_by_name: Mapping[str, tuple[Any, str]]  # all configs, and what they are
+    kinds: ClassVar[Kinds] = {}  # of what ``test.json`` has beyond `KINDS`
+    unit: str  # what training counts
 
     @abstractmethod
     def load(self, config: Any, progress: Callable[[int, str], None]) -> Any:

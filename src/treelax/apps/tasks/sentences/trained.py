@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from treelax.apps.data.batching import MOST_ARCS, length_batches
 from treelax.apps.data.text.tokenizer import Cut, tokenize
 from treelax.apps.tasks.base import Example, Prediction, Text, TrainedParser
@@ -23,25 +25,15 @@ Texts = tuple[Text, ...]  # of one example
 
 
 class SentenceParser(TrainedParser):
-    """A trained model of sentences.
+    """A trained model of sentences."""
 
-    Attributes:
-        cut: makes words of a text.
-        tokens: whether strings are tokenised unless asked otherwise.
-        word_vectors: those given to it in training; None if there were none.
-        transformer: its table of sub-words grows with every text.
-        origins: the files of its run.
-        most_arcs: of the trees in a batch.
-        unknown_share: what becomes of unknown words, for messages.
-    """
-
-    cut: Cut = staticmethod(tokenize)
-    tokens: bool = False
-    word_vectors: WordVectors | None = None
-    transformer: SubwordTransformer | None = None
-    origins: Mapping[str, Origin]
-    most_arcs: int = MOST_ARCS
-    unknown_share: str = "have no vector"
+    cut: Cut = staticmethod(tokenize)  # makes words of a text
+    tokens: bool = False  # strings are tokenised unless asked otherwise
+    word_vectors: WordVectors | None = None  # given to it in training
+    transformer: SubwordTransformer | None = None  # its table of sub-words grows with every text
+    origins: Mapping[str, Origin]  # the files of its run
+    most_arcs: int = MOST_ARCS  # of the trees in a batch
+    unknown_share: str = "have no vector"  # what becomes of unknown words, for messages
 
     @abstractmethod
     def _check(self, texts: Texts, where: str) -> None:
@@ -74,8 +66,6 @@ class SentenceParser(TrainedParser):
         self,
         texts: Iterable[Any],
         *,
-        soft: bool = False,
-        scores: bool = False,
         batch_size: int = 64,
         tokens: bool | None = None,
         **options: Any,
@@ -89,7 +79,7 @@ class SentenceParser(TrainedParser):
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
             raise InputError(f"texts: received {short(texts)}; expected a list of texts")
-        return self._stream(texts, batch_size, tokens, soft=soft, scores=scores, **options)
+        return self._stream(texts, batch_size, tokens, **options)
 
     def _stream(
         self, texts: Iterable[Any], size: int, tokens: bool | None, **options: Any
@@ -132,6 +122,14 @@ class SentenceParser(TrainedParser):
     def words(self, text: str) -> tuple[str, ...]:
         """A text as the model cuts it; a word may hold no white space, as in training."""
         return words_in(text_words(" ".join(text.split()), "text", self.tokens, self.cut))
+
+    def arc_scores(self, text: Text) -> Tensor:
+        """The scores of one text, NULL in front if the model has one."""
+        self.require_scores()
+        example = text if len(self.text) == 1 else [text] * len(self.text)
+        [prediction] = self.stream([example], scores=True, tokens=True)
+        assert prediction.scores is not None
+        return prediction.scores[0]
 
     # ------------------------------------------------------------------ words and files of training
 

@@ -24,25 +24,16 @@ MANY = 10  # one in so many words may be unknown without a message
 
 @dataclass(eq=False)
 class WordVectors:
-    """The word vectors of a trained model, and the files of training, to look up more words.
+    """The word vectors of a trained model, and the files of training, to look up more words."""
 
-    Attributes:
-        vectors: of the known words, which grow.
-        embedding: the layer that has them.
-        names: of the files of training, for messages; none if there were none.
-        learned: rows of the matrix that training changed.
-        origin: where the vectors come from if not from files, for messages.
-        files: where unknown words are looked up.
-    """
-
-    vectors: Vectors
-    embedding: WordEmbedding
-    names: Sequence[str]
+    vectors: Vectors  # of the known words, which grow
+    embedding: WordEmbedding  # the layer that has them
+    names: Sequence[str]  # of the files of training; none if there were none
     normalise: bool = True
-    learned: int = 0
-    origin: str = "learned its word vectors from random ones"
+    learned: int = 0  # rows of the matrix that training changed
+    origin: str = "learned its word vectors from random ones"  # if they are from no files
     model: str = THE_MODEL
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # where unknown words are looked up
     not_found: set[str] = field(default_factory=set)
 
     def use_files(self, given: VectorFiles | None) -> None:

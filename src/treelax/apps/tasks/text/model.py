@@ -181,12 +181,6 @@ class SentenceEncoder(nn.Module):
         scores = scorer(vertices) if rooted is PADDED else scorer(vertices, rooted)
         return self.tree.distribution_from_scores(_at_least_float32(scores), lengths)
 
-    def scores(self, batch: Sentences) -> Tensor:
-        """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
-        layout = self.layout(batch)
-        vertices = self.with_root(self.words(batch, layout), layout)
-        return self.trees(vertices, batch.lengths, layout.rooted()).scores
-
     def _known_tree(self, vertices: Tensor, batch: Sentences) -> Tensor:
         """A given tree, or a chain."""
         heads = batch.heads

@@ -143,14 +143,6 @@ class SentenceModel(SentenceParser, nn.Module):
         return figures
 
     @torch.no_grad()
-    def arc_scores(self, text: Text) -> Tensor:
-        """The scores of one text, NULL in front if the model has one."""
-        self.require_scores()
-        with GROWING, evaluating(self.network):
-            [batch] = self._batches([(text,)])
-            return self.network.encoder.scores(batch)[0].float().cpu()
-
-    @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """The label of a text or of two with its probability, or a tag for every word."""
         if self.tree is None:
@@ -217,7 +209,9 @@ class SentenceModel(SentenceParser, nn.Module):
         return Sentences(padded(words), torch.tensor([*map(len, words)], device=device), heads)
 
     @torch.no_grad()
-    def _predict(self, examples: list[Texts], soft: bool, scores: bool) -> list[Prediction]:
+    def _predict(
+        self, examples: list[Texts], soft: bool = False, scores: bool = False
+    ) -> list[Prediction]:
         null, batches = int(self.null), self._batches(examples)
         with evaluating(self.network):
             # trees of all first texts, then of the second
