@@ -236,7 +236,7 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("treelax.apps.tasks.sentences.experiment.MOST_SENTENCES", 3)
+    monkeypatch.setattr("treelax.apps.tasks.sentences.task.MOST_SENTENCES", 3)
     monkeypatch.setattr("treelax.lab.listops.experiment.DEV_BATCH", 20)
     config = text_config(tmp_path, "tag")
     for experiment in (

@@ -18,9 +18,8 @@ from treelax.apps.tasks.parsing.lexicon import as_read, encode, encode_read
 from treelax.apps.tasks.parsing.model import ParserModel, make_decoder, mixed_loss
 from treelax.apps.tasks.parsing.parser import DependencyParser
 from treelax.apps.tasks.parsing.treebank import Treebanks, load_treebanks
-from treelax.apps.tasks.sentences.experiment import SentenceExperiment, Shape
 from treelax.apps.tasks.sentences.origins import TrainingFile, origins_of
-from treelax.apps.tasks.sentences.task import SentenceTask
+from treelax.apps.tasks.sentences.task import SentenceExperiment, SentenceTask, Shape
 from treelax.apps.tasks.sentences.transformer import SubwordTable
 from treelax.apps.tasks.settings import for_batches
 from treelax.apps.training.loop import Training

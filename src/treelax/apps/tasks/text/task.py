@@ -14,9 +14,8 @@ from treelax.apps.data.text.encoding import NO_TAG, EncodedText
 from treelax.apps.data.text.vectors import NULL
 from treelax.apps.table import Cell, Table
 from treelax.apps.tasks.base import Progress
-from treelax.apps.tasks.sentences.experiment import SentenceExperiment, Shape
 from treelax.apps.tasks.sentences.origins import TrainingFile
-from treelax.apps.tasks.sentences.task import SentenceTask
+from treelax.apps.tasks.sentences.task import SentenceExperiment, SentenceTask, Shape
 from treelax.apps.tasks.sentences.transformer import subword_lengths
 from treelax.apps.tasks.settings import for_batches
 from treelax.apps.tasks.text.config import (
