@@ -99,7 +99,7 @@ def test_without_root_arcs_no_word_sees_the_root(trees, packed):
         vectors, tree, _ = model(batch(), layout)
         assert tree[:, 0].any()  # there is still a root
         if trees in ("latent", "heads"):
-            assert model.scores(batch())[:, 0].any() == root_arcs
+            assert model(batch())[2][:, 0].any() == root_arcs
         model.root.vector.data += 1
         again = model.compose(
             model.with_root(model.words(batch(), layout), layout), tree, layout.rooted()
@@ -123,7 +123,7 @@ def test_trees_are_sampled_in_training_and_the_best_later(trees, soft, hard, hal
     """Under autocast the scores are made in bfloat16; noise and trees are not."""
     model = settled(encoder(trees=trees, temperature=1.0 if trees == "latent" else 0.5))
     with torch.autocast("cpu", torch.bfloat16, enabled=half):
-        scores = model.scores(batch())
+        scores = model(batch())[2]
         noise = perturbation("gumbel", scores, LENGTHS, generator=seeded())
         vectors, sampled, _ = model(batch(), generator=seeded())
         model.eval()
