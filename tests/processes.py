@@ -20,8 +20,8 @@ from treelax.apps.tasks.text.config import TextConfig
 from treelax.apps.tasks.text.data import load_text
 from treelax.apps.tasks.text.task import TextExperiment
 from treelax.apps.training.checkpoint import save_checkpoint
+from treelax.apps.training.distributed import joined
 from treelax.apps.training.loop import Training
-from treelax.apps.training.processes import joined
 from treelax.apps.training.run import Run
 from treelax.errors import TrainingError
 

@@ -59,7 +59,7 @@ def run(app: Any, arguments: Sequence[str] | None = None) -> int:
     try:
         if "RANK" in os.environ or "WORLD_SIZE" in os.environ:
             # not always: torch comes with it, which takes seconds to load
-            from treelax.apps.training.processes import quiet_unless_first
+            from treelax.apps.training.distributed import quiet_unless_first
 
             quiet_unless_first()
         with _warnings_as_notes():

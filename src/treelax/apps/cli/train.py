@@ -54,8 +54,7 @@ def train(
 ) -> None:
     """Train on the data of a command, to the end."""
     from treelax.apps.tasks import task_named
-    from treelax.apps.training.distributed import rank0_first
-    from treelax.apps.training.processes import joined
+    from treelax.apps.training.distributed import joined, rank0_first
     from treelax.apps.training.run import Run
     from treelax.ops.checks import one_of
 

@@ -1,8 +1,7 @@
-"""Several processes that train one model: who they are, and how they communicate.
+"""Several processes that train one model: how they find each other, communicate and end together.
 
 Each process holds the whole model and takes its share of every batch; gradients are added up over
-all of them, so every process takes the step that a single process would take. How they find each
-other is in `treelax.apps.training.processes`.
+all of them, so every process takes the step that a single process would take.
 """
 
 from __future__ import annotations
@@ -10,8 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,12 +26,15 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from treelax.errors import InputError, TrainingError
+from treelax.errors import InputError, TrainingError, TreelaxError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Prepared = TypeVar("Prepared")
+FAILED = 2  # exit status, as that of the program
+GRACE = 2.0  # seconds for the first to print: launchers end all processes with one
+WAITING = timedelta(hours=2)  # for what another process does alone, such as reading data
 FILLS = {
     torch.Tensor.bernoulli_,
     torch.Tensor.exponential_,
@@ -141,6 +149,64 @@ def _together(call: Callable[[], Any]) -> None:
             f"another process of this training has ended or cannot be reached ({reason}); expected "
             f"all {current().size} to stay: see what it said, then continue with --resume"
         ) from error
+
+
+def quiet_unless_first() -> None:
+    """Silence this process if it is not the first of those that train together."""
+    if not launched().first:
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+@contextmanager
+def joined() -> Iterator[World]:
+    """Join the processes that torchrun or accelerate started, as a context manager or a decorator.
+
+    Without such a start it does nothing. Otherwise all begin together and end together: the others
+    wait for the first at the end. torchrun ends all when one fails. One that fails prints a line that
+    says why, and unless it is the first exits at once with status 2, whatever surrounds the context.
+
+    Example:
+        >>> with joined() as world:
+        ...     world.size
+        1
+    """
+    world = launched()
+    if world.size == 1 or dist.is_initialized():
+        yield world
+        return
+    try:
+        backend = "cpu:gloo,cuda:nccl" if dist.is_nccl_available() else "gloo"
+        dist.init_process_group(backend, timeout=WAITING)
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"process {world.rank} of {world.size} finds no others ({reason}); expected all: start "
+            "them with torchrun"
+        ) from error
+    try:
+        yield world
+        world.sum_(torch.zeros(()))  # wait for the first
+    except BaseException as error:
+        if not world.first:
+            _print_failure(world, error)
+            os._exit(FAILED)
+        with suppress(RuntimeError):  # left to the end of the interpreter, its threads may abort it
+            dist.destroy_process_group()
+        raise
+    dist.destroy_process_group()
+
+
+def _print_failure(world: World, error: BaseException) -> None:
+    """Print why this process, which is not the first, has failed; nothing if another one has."""
+    time.sleep(GRACE)
+    if isinstance(error, LostProcessError) or not isinstance(error, Exception):
+        return
+    if isinstance(error, TreelaxError | OSError | torch.OutOfMemoryError):
+        text = " ".join(line.strip() for line in str(error).splitlines())
+        where = f"process {world.rank} on {socket.gethostname()}"
+        print(f"treelax: error: {where}: {text}", file=sys.__stderr__, flush=True)
+    else:
+        traceback.print_exception(error, file=sys.__stderr__)  # a bug
 
 
 class WholeBatchDraws(TorchFunctionMode):

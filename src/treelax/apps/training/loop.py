@@ -39,7 +39,7 @@ class Progress:
 class Training:
     """A run under way.
 
-    Of several processes (`treelax.apps.training.processes.joined`) only the first reads and writes the
+    Of several processes (`treelax.apps.training.distributed.joined`) only the first reads and writes the
     folder; the others begin with its state, whatever is on their disks.
 
     Args:
@@ -198,9 +198,8 @@ class Training:
 
     def _remove_leftovers(self) -> None:
         """Remove half-written files after a kill; the lock keeps other writers away."""
-        for folder in {self.run.path, self.run.last_checkpoint.parent, self.run.best_model.parent}:
-            for file in folder.glob(".*.tmp"):
-                file.unlink(missing_ok=True)
+        for file in self.run.path.rglob(".*.tmp"):
+            file.unlink(missing_ok=True)
 
     def _restore(self) -> None:
         file = self.run.last_checkpoint
