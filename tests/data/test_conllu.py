@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.apps.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
+from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.errors import DataError, InputError
-from treelax.trees import is_tree
 
 
 def row(*cells: str) -> str:
@@ -208,14 +206,3 @@ def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> 
     assert "file.conllu, sentence 2: " in str(caught.value)
     assert path.read_text() == "the older file"
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_heads_tensor() -> None:
-    heads, lengths = heads_tensor([SECOND, FIRST])
-    assert heads.tolist() == [[0, -1, -1, -1, -1, -1], [2, 0, 5, 5, 2, 2]]
-    assert lengths.tolist() == [1, 6]
-    assert heads.dtype == lengths.dtype == torch.int64
-    assert is_tree(heads, lengths, single_root=True).tolist() == [True, True]
-    assert heads_tensor([])[0].shape == (0, 0)
-    with pytest.raises(InputError, match="sentence 1: received no heads; expected 2"):
-        heads_tensor([FIRST, Sentence(("no", "tree"))])

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 from treelax.apps.data.input_files import one_file
 from treelax.errors import DataError, InputError, counted, short
 from treelax.files import Line, atomic_write, compressed
 
-__all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
+__all__ = ["Sentence", "read_conllu", "write_conllu"]
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
@@ -155,27 +152,6 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         for count, sentence in enumerate(sentences, 1):
             out.write(_text(sentence, f"{file}, sentence {count}"))
     return count
-
-
-def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
-    """Put the heads of some sentences into one tensor, as `treelax.trees` takes them.
-
-    Returns:
-        Heads ``(B, n)``, padded with -1, and lengths ``(B,)``, both int64.
-
-    Example:
-        >>> heads_tensor([Sentence(("Dogs", "bark"), (2, 0)), Sentence(("Hi",), (0,))])
-        (tensor([[ 2,  0],
-                [ 0, -1]]), tensor([2, 1]))
-    """
-    sentences = list(sentences)
-    lengths = torch.tensor([len(s) for s in sentences], dtype=torch.int64)
-    heads = torch.full((len(sentences), max(map(len, sentences), default=0)), -1)
-    for i, sentence in enumerate(sentences):
-        if sentence.heads is None:
-            raise InputError(f"sentence {i}: received no heads; expected {len(sentence)} of them")
-        heads[i, : len(sentence)] = torch.tensor(sentence.heads)
-    return heads, lengths
 
 
 def _sentence(file: str, block: list[Line], require: bool, partial: bool) -> Sentence:

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from treelax.apps.data.conllu import Sentence, heads_tensor
+from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.text.tokenizer import written_words
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.base import Answer, Example, Examples, Prediction, Progress, Source, Text
@@ -140,8 +141,8 @@ class DependencyParser(SentenceParser):
 
     def _known(self, sentences: Sequence[Sentence]) -> Tensor:
         """The heads that are given, -1 for others."""
-        filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
-        return heads_tensor(filled)[0].to(self._device)
+        heads = [torch.tensor(s.heads or (-1,) * len(s)) for s in sentences]
+        return pad_sequence(heads, batch_first=True, padding_value=-1).to(self._device)
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
