@@ -137,9 +137,7 @@ def test_labels_of_the_training_data():
 def test_words_and_their_numbers(lower):
     vocabulary = Vocabulary(["b"], lower=lower)
     assert vocabulary.ids(["a", "b", "É", "a", ""]) == [2, 1, 3, 2, 4]
-    assert vocabulary.get("d") is None
     assert list(vocabulary) == ["b", "a", "é" if lower else "É", ""]
-    assert [vocabulary.get(word) for word in vocabulary] == [1, 2, 3, 4]
     assert vocabulary.word(3) == ("é" if lower else "É")
     assert Vocabulary(list(vocabulary), lower=lower).ids(vocabulary) == [1, 2, 3, 4]
     with pytest.raises(InputError, match="received the string 'dog'; expected several"):

@@ -17,7 +17,7 @@ import json
 import math
 import tomllib
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -152,17 +152,20 @@ def value_to_toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
-    """The annotation of every field of a config, by dotted key."""
+def leaves(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Dotted key, annotation and section of every field of a config."""
     hints = hints_of(kind)
-    kinds: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         key, hint = prefix + field.name, hints[field.name]
         if dataclasses.is_dataclass(hint):
-            kinds |= field_kinds(hint, f"{key}.")
+            yield from leaves(hint, f"{key}.")
         elif field.init:
-            kinds[key] = hint
-    return kinds
+            yield key, hint, kind
+
+
+def field_kinds(kind: Any) -> dict[str, Any]:
+    """The annotation of every field of a config, by dotted key."""
+    return {key: hint for key, hint, _ in leaves(kind)}
 
 
 def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:

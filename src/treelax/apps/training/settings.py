@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
-from treelax.apps.training.config import hints_of
+from treelax.apps.training.config import hints_of, leaves
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 
@@ -77,14 +77,8 @@ class Settings:
 
 def descriptions(kind: type) -> dict[str, str]:
     """What each setting of a config is, by its dotted key."""
-    result: dict[str, str] = {}
-    for part in fields(kind):
-        inner = hints_of(kind)[part.name]
-        if is_dataclass(inner):
-            result |= {f"{part.name}.{key}": text for key, text in descriptions(inner).items()}  # type: ignore[arg-type]
-        elif text := _metadata(kind, part.name).get("help"):
-            result[part.name] = text
-    return result
+    texts = {key: _metadata(part, key.split(".")[-1]).get("help") for key, _, part in leaves(kind)}
+    return {key: text for key, text in texts.items() if text}
 
 
 def _metadata(kind: type, name: str) -> Mapping[str, str]:

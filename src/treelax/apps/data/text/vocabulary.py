@@ -33,8 +33,8 @@ class Vocabulary:
         >>> vocabulary = Vocabulary(lower=True)
         >>> vocabulary.ids(["The", "dog", "saw", "the", "cat"])
         [1, 2, 3, 1, 4]
-        >>> len(vocabulary), vocabulary.word(2), "THE" in vocabulary, vocabulary.get("bird")
-        (4, 'dog', True, None)
+        >>> len(vocabulary), vocabulary.word(2)
+        (4, 'dog')
     """
 
     def __init__(self, words: Iterable[str] = (), *, lower: bool = False) -> None:
@@ -51,10 +51,6 @@ class Vocabulary:
             words = map(str.lower, words)
         return list(map(self._ids.__getitem__, words))
 
-    def get(self, word: str) -> int | None:
-        """The id of a word; None if it is not in the vocabulary, which stays as it is."""
-        return self._ids.get(word.lower() if self.lower else word)
-
     def word(self, number: int) -> str:
         """The word of an id."""
         if len(self._words) < len(self):  # it has grown since the last question
@@ -66,9 +62,3 @@ class Vocabulary:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._ids)
-
-    def __contains__(self, word: str) -> bool:
-        return self.get(word) is not None
-
-    def __repr__(self) -> str:
-        return f"Vocabulary({len(self):,} words, lower={self.lower})"
