@@ -100,7 +100,7 @@ def chosen_by_noise(scores: Tensor, noise: object) -> Tensor:
 
 
 @pytest.mark.parametrize("noise", [tx.Gumbel(0.5), tx.Gaussian(2.0)])
-@pytest.mark.parametrize("samples", [1, 2, 5])
+@pytest.mark.parametrize("samples", [1, 4])
 def test_the_perturbed_optimiser_is_unbiased(noise, samples):
     """Two words have two heads each, whose probabilities under noise are known."""
     structure = tx.Heads()
@@ -277,10 +277,9 @@ def test_every_estimator_learns_a_tree(estimator, dtype):
 @every_estimator
 def test_in_a_layer(estimator):
     torch.manual_seed(0)
-    latent = tx.nn.LatentTree(tx.nn.ArcScorer(6, 8), tx.NonProjective(), entropy_only(estimator))
+    latent = tx.nn.LatentTree(tx.nn.ArcScorer(6, 8), tx.Projective(), estimator)
     vectors, lengths = torch.randn(2, 5, 6), torch.tensor([4, 2])
-    loss = latent.expect(vectors, lengths, lambda t: (t[..., 0, 1] - 1).square())
-    loss.sum().backward()
+    latent.expect(vectors, lengths, lambda t: (t[..., 0, 1] - 1).square()).sum().backward()
     assert all(p.grad is not None for p in latent.parameters())
     soft = latent.soft(latent.scorer(vectors), lengths)
     assert (soft.sum(-2)[0, 1:] - 1).abs().max() < 1e-4
@@ -289,25 +288,19 @@ def test_in_a_layer(estimator):
             latent(vectors, lengths)
     else:
         assert latent(vectors, lengths).shape == (2, 5, 5)
-    assert latent.eval()(vectors, lengths).unique().tolist() == [0, 1]
-
-
-def entropy_only(estimator: Estimator) -> Estimator:
-    """The same with the one relaxation that non-projective trees have."""
-    if isinstance(estimator, tx.StraightThrough):
-        return tx.StraightThrough(tx.Relaxed("entropy"), estimator.gradient)
-    return tx.Relaxed("entropy") if isinstance(estimator, tx.Relaxed) else estimator
 
 
 def test_the_baseline_is_part_of_a_layer_s_state():
+    """A loss that is no number is not remembered, nor one in evaluation mode."""
     latent = tx.nn.LatentTree(tx.nn.ArcScorer(6, 8), estimator=tx.REINFORCE(decay=0.5))
     vectors = torch.randn(2, 5, 6)
-    for value in (4.0, 1.0):
+    for value in (4.0, math.nan, 1.0):
         latent.expect(vectors, None, lambda t, v=value: t.sum((-2, -1)) * 0 + v)
+    latent.eval().expect(vectors, None, lambda t: t.sum((-2, -1)))
     other = tx.nn.LatentTree(tx.nn.ArcScorer(6, 8), estimator=tx.REINFORCE(decay=0.5))
     other.load_state_dict(latent.state_dict())
     total, weight = other.estimator.total, other.estimator.weight
-    assert (total / weight).item() == pytest.approx((0.5 * 4 + 1) / 1.5)
+    assert (total / weight).item() == pytest.approx((0.25 * 4 + 1) / 1.25)
 
 
 @pytest.mark.parametrize(
@@ -344,16 +337,6 @@ def test_what_a_structure_does_not_have():
         tx.Relaxed().sample(tx.NonProjective()(torch.zeros(3, 3)))
 
 
-@pytest.mark.parametrize("estimator", [tx.RLOO(), tx.REINFORCE(2), tx.Exact(), tx.Relaxed()])
-@pytest.mark.parametrize("kind", [torch.int64, torch.bool])
-def test_losses_may_be_counts(estimator, kind):
-    trees = tx.Projective()(torch.zeros(3, 3, requires_grad=True))
-    losses = estimator.expect(trees, lambda t: (t[..., 0, 1] > 0).to(kind), generator=seeded())
-    assert losses.dtype == torch.float32
-    if isinstance(estimator, tx.Exact):
-        assert losses.item() == pytest.approx(2 / 3)
-
-
 @every_estimator
 def test_forbidden_parts_get_no_gradient_and_a_generator_fixes_the_bits(estimator):
     scores = make(tx.Projective(), 3)
@@ -376,16 +359,6 @@ def test_exact_checks_the_scores_and_looks_at_words_alone():
     scores[0] = -math.inf
     with pytest.raises(NoTreeError):
         tx.Exact().expect(tx.Projective()(scores[:4, :4]), lambda t: t[..., 0, 1])
-
-
-def test_a_loss_that_is_no_number_is_not_remembered():
-    trees, estimator = tx.Projective()(torch.zeros(2, 3, 3)), tx.REINFORCE()
-    for value in (2.0, math.nan, 4.0):
-        estimator.expect(trees, lambda t, v=value: t.sum((-2, -1)) * 0 + v)
-    before = estimator.total.clone()
-    estimator.eval().expect(trees, lambda t: t.sum((-2, -1)))
-    assert estimator.total.isfinite()
-    assert torch.equal(estimator.total, before)
 
 
 def test_fenchel_young_losses_in_half_precision():
@@ -411,8 +384,11 @@ def test_estimators_are_equal_by_their_settings():
 
 
 @pytest.mark.parametrize("estimator", [tx.Relaxed(), tx.Perturbed(), tx.RLOO(), tx.Exact()])
-def test_losses_of_another_shape(estimator):
-    trees = tx.Projective()(torch.zeros(2, 4, 4))
+def test_losses_are_numbers_or_counts_one_for_each_structure(estimator):
+    trees = tx.Projective()(torch.zeros(2, 4, 4, requires_grad=True))
+    for kind in (torch.int64, torch.bool):
+        losses = estimator.expect(trees, lambda t, kind=kind: (t[..., 0, 1] > 0).to(kind))
+        assert losses.dtype == torch.float32
     for f in (lambda t: t.sum(), lambda t: t.sum((-3, -2, -1)), lambda t: 3.0):
         with pytest.raises(InputError, match="one for each structure"):
             estimator.expect(trees, f)

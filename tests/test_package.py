@@ -53,8 +53,8 @@ print(dispatch.choose("", "cpu"), len(said), *said, sep="|")
 """
 
 
-# A compiler that leaves our sources empty and links the library that make setup has built: what is tested
-# is that CMake finds a compiler and that its product is in the wheel.
+# A compiler that leaves our sources empty and links the library that make setup has built: the test is
+# whether CMake finds a compiler and its product is in the wheel.
 QUICK = f"""#!/bin/sh
 case "$*" in
   *" -shared "*libtreelax_native.so*)

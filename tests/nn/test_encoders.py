@@ -92,21 +92,17 @@ def test_empty_sentences_and_batches():
 
 def test_initial_weights():
     torch.manual_seed(0)
-    encoder = BiLSTM(60, 100)
-    for lstm in encoder.stacks:
-        for name, weight in lstm.named_parameters():
-            gates = weight.detach().chunk(4)  # input, forget, cell, output
-            if "bias" in name:
-                ones = [float(gate.unique()) for gate in gates]
-                assert ones == [0, 1 if "bias_ih" in name else 0, 0, 0]
-                continue
-            if "weight_ih" in name:
-                closing = [gate[:, -1].unique().tolist() for gate in gates]
-                assert closing == [[CLOSED], [0], [0], [0]]
-                gates = [gate[:, :-1] for gate in gates]
-            for gate in gates:  # Glorot's bound is by a gate's own size, not that of all four
-                bound = (6 / sum(gate.shape)) ** 0.5
-                assert 0.98 * bound < gate.abs().max() <= bound
+    for name, weight in BiLSTM(60, 100).named_parameters():
+        gates = weight.detach().chunk(4)  # input, forget, cell, output
+        if "bias" in name:
+            assert [float(gate.unique()) for gate in gates] == [0, int("bias_ih" in name), 0, 0]
+            continue
+        if "weight_ih" in name:
+            assert [gate[:, -1].unique().tolist() for gate in gates] == [[CLOSED], [0], [0], [0]]
+            gates = [gate[:, :-1] for gate in gates]
+        for gate in gates:  # Glorot's bound is by a gate's size, not that of all four
+            bound = (6 / sum(gate.shape)) ** 0.5
+            assert 0.98 * bound < gate.abs().max() <= bound
 
 
 def test_dropout_drops_the_same_units_for_all_words_of_a_sentence():

@@ -89,15 +89,6 @@ def test_dropout_comes_before_the_activation_while_training_only():
     assert gcn.eval()(torch.ones(2, 3), torch.zeros(2, 2)).unique().tolist() == [4.0]
 
 
-def test_the_paper_count_of_parameters():
-    """f, g, h of the NLI model: 3 · 40,200, and 3 · 80,200 more in a second dense layer."""
-    counts = [
-        sum(p.numel() for p in TreeGCN(200, 200, layers=layers, dense=True).parameters())
-        for layers in (1, 2)
-    ]
-    assert counts == [3 * 40_200, 3 * 40_200 + 3 * 80_200]
-
-
 def test_parametrized_layers():
     gcn, vectors, tree = TreeGCN(3, 4), torch.randn(2, 5, 3), torch.rand(2, 5, 5)
     expected = gcn(vectors, tree)
