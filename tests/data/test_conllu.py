@@ -76,35 +76,11 @@ def test_variants_of_the_same_file(tmp_path: Path, text: str) -> None:
 def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
     path = written(tmp_path, row("1", "Hi", "_", "_", "_") + "\n")
     assert list(read_conllu(path, require_heads=False)) == [Sentence(("Hi",))]
-    with pytest.raises(DataError, match="line 1: received no head \\(_\\); expected 0 to 1"):
-        next(read_conllu(path))
     path = written(tmp_path, DOG + "\n" + row("2", "bark", "VERB", "_", "_") + "\n")
-    with pytest.raises(DataError, match="line 2: received no head \\(_\\); expected 0 to 2"):
-        list(read_conllu(path, require_heads=False))
     [sentence] = read_conllu(path, partial=True)
     assert sentence.heads is not None
     assert sentence.heads[1] == -1
     assert sentence.line_of(2) == 2
-
-
-@pytest.mark.parametrize(
-    ("lines", "line", "message"),
-    [
-        ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
-        ([DOG, BARK.replace("bark", "")], 2, r"received '2\\t\\t_.*'; expected .* _ for what is"),
-        ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
-        ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
-        ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "received head 2; .* 0 to 2, not 2"),
-        ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
-        ([DOG, row("two", "bark", "VERB", "0", "x")], 2, "received 'two.*'; expected an id such"),
-        (["# text = nothing"], 1, "received no word; expected at least one"),
-    ],
-)
-def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, message: str) -> None:
-    path = written(tmp_path, TWO + "\n".join([*lines, ""]))
-    with pytest.raises(DataError, match=message) as caught:
-        list(read_conllu(path))
-    assert f"file.conllu, line {TWO.count(chr(10)) + line}: " in str(caught.value)
 
 
 cell = st.text(st.characters(exclude_characters="\t\n\r", codec="utf-8"), min_size=1, max_size=5)

@@ -10,7 +10,7 @@ import pytest
 
 from treelax.apps.data.text.readers_tagging import column_of, read_tagging
 from treelax.apps.data.text.records import Record
-from treelax.errors import DataError, InputError
+from treelax.errors import InputError
 
 NER = """-DOCSTART- -X- O O
 
@@ -108,32 +108,6 @@ def test_conllu(tmp_path: Path, name: str) -> None:
     tagged = read_tagging(path, tag="XPOS")
     assert [r.label for r in tagged] == [("APPR", "ART")]
     assert tagged.report.dropped == {"no tags": [8]}
-    with pytest.raises(
-        DataError, match=r"line 2: no column 'UPS'; did you mean 'UPOS'\? It has: ID"
-    ):
-        list(read_tagging(path, tag="UPS"))
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        ("a X\nb\n", {}, "line 2: received 1 column; expected 2: fix it"),
-        ("a\tX\nb\t\n", {}, "line 2: received no tag; expected one"),
-        ("a\tX\n\tY\n", {}, "line 2: received no word; expected one"),
-        ("a X\n", {"tag": 2}, "line 1: received 2 columns; expected at least 3"),
-        ("a X\n", {"tag": "pos"}, "line 1: no column 'pos'; expected a number"),
-        ("a\nb\n", {}, "line 1: received one column for words and tags; expected two"),
-        (row("1", "a", "X", "_") + row("x", "b", "X", "_"), {}, "line 2: received id 'x'"),
-        ("a X\nna\xefve X\n", {}, "line 2: is not UTF-8"),
-    ],
-)
-def test_errors_name_the_line(
-    tmp_path: Path, text: str, arguments: dict[str, int | str], message: str
-) -> None:
-    path = written(tmp_path, text.encode("latin-1"))
-    with pytest.raises(DataError) as caught:
-        list(read_tagging(path, **arguments))  # type: ignore[arg-type]
-    assert str(caught.value).startswith(f"{path}, {message}")
 
 
 def test_a_ragged_sentence_goes_as_a_whole(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Word vectors: which word has which row, files of vectors, and what is refused."""
 
 import gzip
-import io
-import lzma
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +34,6 @@ def written(folder: Path, content: str | bytes, name: str = "vectors.txt") -> Pa
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
-
-
-def one_array() -> bytes:
-    """A file of NumPy that is no archive."""
-    file = io.BytesIO()
-    np.save(file, np.ones(1))
-    return file.getvalue()
 
 
 def archived(folder: Path, **arrays: object) -> Path:
@@ -139,39 +130,6 @@ def test_text(tmp_path, head, end):
 )
 def test_odd_lines(tmp_path, text, words, expected):
     assert list(loaded(tmp_path, text, words).values()) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (
-            "v.txt",
-            b"the 1 2\na 1 2\ndog 3\n",
-            ", line 3: received 1 number after a word; expected 2",
-        ),
-        (
-            "v.txt",
-            b"the 1 2\ndog 3 x4\n",
-            ", line 2: .*'x4'; expected 2 numbers after the word 'dog'",
-        ),
-        ("v.txt", b"2 3\nthe 1 2\n", ", line 2: received 2 numbers after a word; expected 3"),
-        ("v.txt", b"the\n", ", line 1: received no number; expected a word and numbers"),
-        ("v.txt", b"\n", ": is empty"),
-        ("v.txt", b"bird 1 2\n", ": has none of the 2 words, such as 'the'"),
-        ("v.txt", b"the 1 2\ndog 3 1e39\n", ": the vector of 'dog' is not finite in single"),
-        ("v.txt.gz", GLOVE.encode(), ", after line 0: cannot be read"),
-        ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r", after line \d: cannot be read"),
-        ("V.BIN.gz", b"", ": is in word2vec's binary format; expected text"),
-        ("v.npz", b"the 0.5 1\n", ": cannot be read as .npz"),
-        ("v.npz", one_array(), ": cannot be read as .npz"),
-    ],
-)
-def test_files_that_cannot_be_used(tmp_path, name, content, message):
-    path = written(tmp_path, content, name)
-    with pytest.raises(DataError, match=f"^{path}{message}") as caught:
-        load_vectors(path, ["the", "dog"])
-    assert "\n" not in str(caught.value)
-    assert "pickle" not in str(caught.value)
 
 
 @pytest.mark.parametrize("words", ["the\ndog\ncafé", ["the", "dog", "café"]], ids=["one", "array"])
