@@ -1,7 +1,7 @@
 """ListOps, nested lists of digits whose gold trees are known (Nangia & Bowman 2018).
 
 An *expression* such as ``[MAX 2 9 [MIN 4 7 ] 0 ]`` is a sentence of tokens. Its tree: every token
-hangs off the innermost open operator, ``]`` off its operator, the outermost operator off the
+is attached to the innermost open operator, ``]`` to its operator, the outermost operator to the
 root. The task is to tag each operator with its *valency*, the number of its arguments.
 """
 
@@ -17,7 +17,7 @@ from itertools import accumulate, chain, islice
 from operator import eq
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -66,9 +66,8 @@ class Expression:
     """A ListOps expression and, where it is known, its value.
 
     Attributes:
-        tokens: the n tokens, without round brackets; one whole expression. A lone digit is one too.
-        value: the value that came with the expression; None if none did. It follows from the tokens
-            and is not compared.
+        tokens: the n tokens of one whole expression, perhaps a lone digit, without round brackets.
+        value: that came with the expression, if any; not compared, since it follows from the tokens.
 
     Example:
         >>> expression = Expression(("[MAX", "2", "[MIN", "4", "7", "]", "0", "]"))
@@ -84,22 +83,22 @@ class Expression:
     value: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        depth, before = 0, ""
+        depth, previous = 0, ""
         for place, token in enumerate((*self.tokens, ""), 1):
             wrong = ""
             if not token:  # the end
-                if depth or not before:
+                if depth or not previous:
                     wrong = "the end; expected a whole expression such as [MAX 2 9 ]"
             elif token not in TOKEN_IDS:
                 wrong = f"{token!r}; expected one of {' '.join(VOCABULARY)}"
-            elif before and not depth:
+            elif previous and not depth:
                 wrong = f"{token} after the end; expected one expression"
-            elif token == CLOSE and (not depth or before in OPERATORS):
+            elif token == CLOSE and (not depth or previous in OPERATORS):
                 wrong = "]; expected an argument before it"
             if wrong:
                 raise InputError(f"token {place}: received {wrong}")
             depth += (token in OPERATORS) - (token == CLOSE)
-            before = token
+            previous = token
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -109,15 +108,14 @@ class Expression:
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The head of each token, counted from 1, and 0 for the first, which hangs off the root."""
-        heads: list[int] = []
-        open_operators = [0]
+        """The head of each token, counted from 1, and 0 for the first, attached to the root."""
+        heads, operators = list[int](), [0]
         for position, token in enumerate(self.tokens, 1):
-            heads.append(open_operators[-1])
+            heads.append(operators[-1])
             if token in OPERATORS:
-                open_operators.append(position)
+                operators.append(position)
             elif token == CLOSE:
-                open_operators.pop()
+                operators.pop()
         return tuple(heads)
 
     @property
@@ -129,10 +127,8 @@ class Expression:
     @property
     def kinds(self) -> tuple[str, ...]:
         """What each token is: ``"operator"``, ``"argument"`` (a digit) or ``"bracket"``."""
-        return tuple(
-            "operator" if token in OPERATORS else "bracket" if token == CLOSE else "argument"
-            for token in self.tokens
-        )
+        kinds = dict.fromkeys(OPERATORS, "operator") | {CLOSE: "bracket"}
+        return tuple(kinds.get(token, "argument") for token in self.tokens)
 
     @property
     def depth(self) -> int:
@@ -156,10 +152,10 @@ class Expression:
         """The expression in binary brackets: ``[OP a b ]`` is ``( ( ( [OP a ) b ) ] )``."""
         parts: list[str] = []
         for token, valency in zip(self.tokens, self.valencies, strict=True):
-            # each token after the operator is joined to all that stands before it
-            before = "(" * (valency + 1) if valency else ""
-            after = "" if valency else "))" if token == CLOSE else ")"
-            parts += [*before, token, *after]
+            # each token after the operator is joined to everything to its left
+            opening = "(" * (valency + 1) if valency else ""
+            closing = "" if valency else "))" if token == CLOSE else ")"
+            parts += [*opening, token, *closing]
         return " ".join(parts[:-1])  # the whole is no argument
 
 
@@ -182,20 +178,15 @@ def parse_expression(text: str, source: str = "expression") -> Expression:
 def read_listops(
     path: str | os.PathLike[str], *, min_length: int = 1, max_length: int | None = None
 ) -> list[Expression]:
-    """Read the expressions of a ListOps file, in the original format or a simpler one.
+    """Read the expressions of a ListOps file with at least and at most so many tokens.
 
-    A line is a value, a tab and an expression, in binary brackets as in the original files or
-    without; or an expression alone. A lone digit, which has no operator to tag, is skipped.
-
-    Args:
-        path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
-            as the only ``.tsv``.
-        min_length: shortest expression to keep, in tokens without round brackets.
-        max_length: longest expression to keep; no limit by default.
+    A line is an expression, in binary brackets as in the original files or without, perhaps after its
+    value and a tab. A lone digit, which has no operator to tag, is skipped. The file is UTF-8, perhaps
+    compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or as the only ``.tsv``.
 
     Raises:
-        DataError: the file cannot be read; a line is no expression, or its value is not that of the
-            expression; or no expression has a length asked for.
+        DataError: the file cannot be read, a line is no expression or has another value, or no
+            expression has such a length.
 
     Example:
         >>> import tempfile
@@ -220,22 +211,21 @@ def read_listops(
 
 def read_line(text: str, where: str) -> Expression:
     """An expression, with or without its value and a tab in front."""
-    before, tab, after = text.partition("\t")
+    first, tab, rest = text.partition("\t")
     # a tab after the start of the expression is a space like any other
-    if not tab or before.lstrip().startswith(("(", "[")):
+    if not tab or first.lstrip().startswith(("(", "[")):
         return parse_expression(text, where)
-    expression = parse_expression(after, where)
+    expression = parse_expression(rest, where)
     value = expression.evaluate()
-    if before.strip() != str(value):
-        raise DataError(f"{where}: received the value {before!r}; expected {value}, the right one")
+    if first.strip() != str(value):
+        raise DataError(f"{where}: received the value {first!r}; expected {value}, the right one")
     return Expression(expression.tokens, value)
 
 
 def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression]) -> int:
     """Write expressions in the original format and return how many.
 
-    A line is a value, a tab and an expression in binary brackets. The file appears whole or not at
-    all, compressed if its name ends in ``.gz``, ``.xz`` or ``.bz2``; its folder must exist.
+    The file appears whole or not at all, compressed if its name ends in ``.gz``, ``.xz`` or ``.bz2``.
     """
     file, expressions = Path(path), list(expressions)
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
@@ -305,10 +295,9 @@ def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
 
 
 def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...]:
-    """Give every token a head by a rule that does not look at brackets.
+    """Give every token but the first, which is attached to the root, a head without reading brackets.
 
-    ``"previous"`` is the token before, ``"operator"`` the nearest operator to the left. The first
-    token hangs off the root with both.
+    ``"previous"`` is the token to the left, ``"operator"`` the nearest operator there.
 
     Example:
         >>> baseline_heads(parse_expression("[MAX 2 [MIN 4 7 ] 0 ]"), "operator")
@@ -323,9 +312,7 @@ def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...
 
 
 def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
-    """Figures of one expression or more: numbers of sentences and tokens, lengths, depths and so on.
-
-    They include the percentage of tokens whose head is that of `baseline_heads`.
+    """Counts, lengths, depths, and the percentage of tokens with the heads of `baseline_heads`.
 
     Example:
         >>> figures = listops_statistics([parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")])
@@ -373,17 +360,11 @@ PATIENCE = 300_000  # draws in a row without a new expression before giving up
 REPORT_EVERY = 1000  # expressions
 
 
-class _Variant(NamedTuple):
-    operators: tuple[str, ...]
-    depth: int  # greatest `Expression.depth`
-    min_length: int
-    max_length: int | None
-
-
-VARIANTS = {
+# operators, greatest `Expression.depth`, fewest and most tokens
+VARIANTS: dict[str, tuple[tuple[str, ...], int, int, int | None]] = {
     # nodes down to depth 20, where all are digits, so operators down to depth 19
-    "original": _Variant(OPERATORS, 19, SHORTEST, None),
-    "paulus": _Variant(tuple(o for o in OPERATORS if o != "[SM"), 5, 10, 50),
+    "original": (OPERATORS, 19, SHORTEST, None),
+    "paulus": (tuple(o for o in OPERATORS if o != "[SM"), 5, 10, 50),
 }
 Variant = Literal["original", "paulus"]
 
@@ -402,25 +383,18 @@ def generate_listops(
     ``"original"`` draws as Nangia & Bowman (2018): four operators, nested up to 19 deep, of any
     length, but never a lone digit, which has nothing to tag. ``"paulus"`` draws as Paulus et al.
     (2020, Gradient Estimation with Stochastic Softmax Tricks): no ``[SM``, nested up to 5 deep, 10 to
-    50 tokens. As no two are alike, the few short expressions run out when many are asked for: the
-    lengths depend on ``count``.
-
-    Args:
-        min_length: fewest tokens; the variant's by default. Other lengths are drawn again.
-        max_length: most tokens; the variant's by default.
-        progress: called with the number done so far, now and then and at the end.
-
-    Returns:
-        The expressions with their values, in random order: any part is like the whole.
+    50 tokens; ``min_length`` and ``max_length`` replace these bounds. As no two are alike, the few
+    short expressions run out when many are asked for: the lengths depend on ``count``. The order is
+    random: any part is like the whole.
 
     Example:
         >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
         ['[SM 2 4 3 5 5 ]', '[SM 2 9 9 ]']
     """
     one_of("variant", variant, VARIANTS)
-    rule = VARIANTS[variant]
-    low = rule.min_length if min_length is None else min_length
-    high = rule.max_length if max_length is None else max_length
+    operators, deepest, shortest, longest = VARIANTS[variant]
+    low = shortest if min_length is None else min_length
+    high = longest if max_length is None else max_length
     if count < 1:
         raise InputError(f"count is {count}; expected at least 1")
     if high is not None and high < max(low, SHORTEST):
@@ -429,7 +403,7 @@ def generate_listops(
     drawn: dict[tuple[str, ...], None] = {}  # a set in order
     fruitless = 0
     while len(drawn) < count:
-        tokens = _draw(rng, rule, high)
+        tokens = _draw(rng.random, operators, deepest, math.inf if high is None else high)
         if tokens is None or len(tokens) < low or tokens in drawn:
             fruitless += 1
             if fruitless == PATIENCE:
@@ -451,10 +425,7 @@ def generate_listops(
 def generate_splits(
     sizes: Mapping[str, int], *, seed: int, **options: Any
 ) -> dict[str, list[Expression]]:
-    """Draw several sets with the same distribution and no expression in common.
-
-    `sizes` says how many expressions each set has, by its name; for the options see
-    `generate_listops`, which draws all of them.
+    """Draw several sets of some sizes, by `generate_listops` and with no expression in common.
 
     Example:
         >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)
@@ -465,11 +436,12 @@ def generate_splits(
     return {name: list(islice(everything, size)) for name, size in sizes.items()}
 
 
-def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[str, ...] | None:
+def _draw(
+    uniform: Callable[[], float], operators: Sequence[str], deepest: int, max_length: float
+) -> tuple[str, ...] | None:
     """An expression that starts with an operator; None as soon as it must get too long."""
-    uniform = rng.random
     tokens: list[str] = []
-    room = (math.inf if max_length is None else max_length) - 1
+    room = max_length - 1
 
     def add_list(depth: int) -> bool:
         nonlocal room
@@ -477,9 +449,9 @@ def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[s
         room -= arguments + 1
         if room < 0:
             return False
-        tokens.append(rule.operators[int(uniform() * len(rule.operators))])
+        tokens.append(operators[int(uniform() * len(operators))])
         for _ in range(arguments):
-            if depth == rule.depth or uniform() >= OPERATOR_PROBABILITY:
+            if depth == deepest or uniform() >= OPERATOR_PROBABILITY:
                 tokens.append(DIGITS[int(uniform() * len(DIGITS))])
             elif not add_list(depth + 1):
                 return False
