@@ -113,7 +113,9 @@ def test_trees_and_written_forms(expression: Expression) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"token 1: received the end; expected a whole expression such as \[MAX 2 9 \]"),
+        ("8\t[MAX 2 9 ]", "received the value '8'; expected 9, the right one"),
+        ("9\t9\t[MAX 2 9 ]", r"token 2: received \[MAX after the end"),
+        ("9\t", "token 1: received the end; expected a whole expression such as"),
         ("[MAX 2 x ]", r"token 3: received 'x'; expected one of \[MIN \[MAX .* 9$"),
         ("[MAX 2 9", "token 4: received the end"),
         ("[MAX 2 9 ] 3", "token 5: received 3 after the end; expected one expression"),
@@ -122,9 +124,9 @@ def test_trees_and_written_forms(expression: Expression) -> None:
         ("( ( ( [MAX 2 ) 10 ) ] )", "token 3: received '10'"),
     ],
 )
-def test_what_is_no_expression(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=f"^here: {message}"):
-        parse_expression(text, "here")
+def test_what_is_no_expression(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=f"file.tsv, line 2: {message}"):
+        read_listops(written(tmp_path, f"9\t[MAX 2 9 ]\n{text}\n[MIN 3 4 ]\n"))
 
 
 # ------------------------------------------------------------------ files
@@ -145,54 +147,35 @@ def test_simpler_formats(tmp_path: Path) -> None:
     found = read_listops(written(tmp_path, text))
     assert found == [FLAT, NESTED, FLAT]  # a lone digit has nothing to tag
     assert [e.value for e in found] == [9, None, 9]
-
-
-def test_lengths(tmp_path: Path) -> None:
     path = written(tmp_path, f"{FLAT.bracketed()}\n{NESTED.bracketed()}\n")
     assert read_listops(path, max_length=4) == [FLAT]
     assert read_listops(path, min_length=5, max_length=8) == [NESTED]
-    assert read_listops(path, min_length=4, max_length=8) == [FLAT, NESTED]
-    with pytest.raises(DataError, match=r"file.tsv: none of 2 expressions has 5 to 7 tokens"):
-        read_listops(path, min_length=5, max_length=7)
-    with pytest.raises(
-        DataError, match="none of 0 expressions has 9 to any tokens; expected lines"
+    for file, options, message in (
+        (
+            path,
+            {"min_length": 5, "max_length": 7},
+            "file.tsv: none of 2 expressions has 5 to 7 tok",
+        ),
+        (
+            written(tmp_path, "\n \n", "empty.tsv"),
+            {"min_length": 9},
+            "none of 0 .* 9 to any tokens",
+        ),
+        (tmp_path / "nowhere", {}, "nowhere: does not exist; expected a ListOps file"),
     ):
-        read_listops(written(tmp_path, "\n \n"), min_length=9)
-    with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
-        read_listops(tmp_path / "nowhere")
+        with pytest.raises(DataError, match=message):
+            read_listops(file, **options)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("8\t[MAX 2 9 ]", "line 2: received the value '8'; expected 9, the right one"),
-        ("9\t9\t[MAX 2 9 ]", r"line 2: token 2: received \[MAX after the end"),
-        ("9\t", "line 2: token 1: received the end"),
-    ],
-)
-def test_lines_that_are_wrong(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(DataError, match=rf"file.tsv, {message}"):
-        read_listops(written(tmp_path, f"9\t[MAX 2 9 ]\n{line}\n[MIN 3 4 ]\n"))
+# ------------------------------------------------------------------ tensors and statistics
 
 
-# ------------------------------------------------------------------ tensors
-
-
-def test_tensors_by_hand() -> None:
+def test_tensors_and_statistics_by_hand() -> None:
     data = encode_listops(iter([FLAT, NESTED]))
-    assert len(data) == 2
     assert data.tokens.tolist() == [[2, 8, 15, 5, 0, 0, 0, 0], [4, 7, 1, 10, 13, 5, 6, 5]]
     assert data.lengths.tolist() == [4, 8]
     assert data.heads.tolist() == [[0, 1, 1, 1, -1, -1, -1, -1], [0, 1, 1, 3, 3, 3, 1, 1]]
     assert data.tags.tolist() == [[2, 0, 0, 0, -1, -1, -1, -1], [3, 0, 2, 0, 0, 0, 0, 0]]
-    for tensor in (data.tokens, data.lengths, data.heads, data.tags):
-        assert tensor.dtype == torch.int64
-
-
-# ------------------------------------------------------------------ statistics
-
-
-def test_statistics_by_hand() -> None:
     figures = listops_statistics(iter([NESTED, FLAT]))
     assert figures == {
         "sentences": 2,
@@ -231,6 +214,7 @@ def test_random_expressions_keep_their_rules(seed: int, variant: str) -> None:
             assert expression.depth <= 5
             assert "[SM" not in expression.tokens
     batch = encode_listops(drawn)
+    assert batch.tokens.dtype == batch.heads.dtype == batch.tags.dtype == torch.int64
     assert is_tree(batch.heads, batch.lengths, single_root=True).all()
     assert is_projective(batch.heads, batch.lengths).all()
 

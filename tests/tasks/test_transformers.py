@@ -189,20 +189,6 @@ def test_a_parser_that_lost_its_transformer_is_resumed_and_used(copied, tmp_path
         parser.save(tmp_path / "parser.safetensors", {})
 
 
-def test_sentences_that_are_too_long_are_named(tmp_path, folders, capsys):
-    write_treebanks(tmp_path)
-    rows = [
-        f"{m}\tdogs\t_\t_\t_\t_\t{m - 1}\t{'dep' if m > 1 else 'root'}\t_\t_" for m in range(1, 51)
-    ]
-    long, dev = "\n".join([*rows, "", ""]), (tmp_path / "dev.conllu").read_text()
-    options = ["--set", f"model.pretrained={folders['bert']}", "--set", "train.epochs=1"]
-    (tmp_path / "dev.conllu").write_text(long + dev)
-    assert train_parser(tmp_path, *options) == 2
-    message = "dev.conllu, line 1: the text has 50 words, 52 sub-words with special tokens"
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 # ------------------------------------------------------------------ settings and folders
 
 
