@@ -30,11 +30,25 @@ KINDS = {  # columns, and the kinds of tokens of an evaluation
 TURN = 90.0  # percent of dev accuracy at which a run has made its turn
 
 
+COLUMNS: Mapping[str, Column] = {
+    "seeds": lambda runs: str(len(runs)),
+    "acc as trained": lambda runs: [r[as_trained(r["preset"])] for r in runs],
+    "acc discrete": "operator_accuracy",
+    "attachment": "attachment",
+    "of arguments": "attachment_argument",
+    "of brackets": "attachment_bracket",
+    "of nested operators": "attachment_nested",
+    "exact trees": "exact_trees",
+    "turn, epoch": lambda runs: turns([r["turn"] for r in runs]),
+    "every seed, acc/att": lambda runs: ", ".join(
+        f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in runs
+    ),
+}
+
+
 class ListOpsTable(PaperTable):
     """Table 1."""
 
-    title = "ListOps valency tagging"
-    paper = "paper acc / att"
     keys = (
         *("preset", "seed", "max_length", "operator_accuracy", "attachment", "exact_trees"),
         *("token_accuracy", "soft_operator_accuracy", "operator_accuracy_50", "attachment_50"),
@@ -54,23 +68,6 @@ class ListOpsTable(PaperTable):
         }
         for recipe in ("paper", "balanced")
     }
-    figures = PAPER
-    labels = LABELS
-    columns: Mapping[str, Column] = {
-        "seeds": lambda runs: str(len(runs)),
-        "acc as trained": lambda runs: [r[as_trained(r["preset"])] for r in runs],
-        "acc discrete": "operator_accuracy",
-        "attachment": "attachment",
-        "of arguments": "attachment_argument",
-        "of brackets": "attachment_bracket",
-        "of nested operators": "attachment_nested",
-        "exact trees": "exact_trees",
-        "turn, epoch": lambda runs: turns([r["turn"] for r in runs]),
-        "every seed, acc/att": lambda runs: ", ".join(
-            f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in runs
-        ),
-    }
-    shown = ("seeds", "acc as trained", "acc discrete", "attachment")
 
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of the CSV; ``..._50`` are over expressions of at most 50 tokens."""
@@ -102,7 +99,12 @@ class ListOpsTable(PaperTable):
         )
 
 
-TABLE = ListOpsTable()
+TABLE = ListOpsTable(
+    "ListOps valency tagging",
+    *(PAPER, LABELS, COLUMNS),
+    shown=("seeds", "acc as trained", "acc discrete", "attachment"),
+    paper="paper acc / att",
+)
 
 
 def as_trained(name: str) -> str:

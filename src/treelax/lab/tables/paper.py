@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 Record = dict[str, Any]
@@ -12,11 +13,25 @@ SPLITS = ("dev", "test")  # of which results have figures
 Column = str | Callable[[Sequence[Record]], str | list[float | None]]
 
 
+@dataclass(frozen=True)
 class PaperTable(ABC):
-    """A table of the paper, with columns for our runs."""
+    """A table of the paper, with a row for each preset and columns for our runs.
+
+    Attributes:
+        figures: what the paper prints for the preset of each row; None if it has no such row.
+        labels: what each preset is; those that are not among `figures` are further rows.
+        columns: ours, by their headings.
+        shown: headings of our columns that fit a terminal.
+        paper: heading of the paper's figures; empty if it has no such table.
+    """
 
     title: str
-    paper: str  # heading of the paper's figures; empty if it has no such table
+    figures: Mapping[str, str | None]
+    labels: Mapping[str, str]
+    columns: Mapping[str, Column]
+    shown: Collection[str]
+    paper: str = ""
+
     keys: ClassVar[tuple[str, ...]]  # columns of runs.csv
     named_after: ClassVar[Collection[str]]  # settings that name a row where rows differ in them
     curves: ClassVar[tuple[str, ...]] = ()  # dev figures in curves.csv
@@ -24,26 +39,6 @@ class PaperTable(ABC):
     plots: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # labels of the presets in each plot
     measured: ClassVar[tuple[str, ...]] = ()  # figures of each split of a result
     counted: ClassVar[str] = ""  # what the sizes of splits count
-
-    @property
-    @abstractmethod
-    def figures(self) -> Mapping[str, str | None]:
-        """What the paper prints for the preset of each row; None if it has no such row."""
-
-    @property
-    @abstractmethod
-    def labels(self) -> Mapping[str, str]:
-        """What each preset is, in words; presets that are not among `figures` are further rows."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> Mapping[str, Column]:
-        """Our columns, by their headings."""
-
-    @property
-    @abstractmethod
-    def shown(self) -> Collection[str]:
-        """Headings of our columns that fit a terminal."""
 
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of ``runs.csv``, from the ``test.json`` and the metrics of a run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -16,12 +16,9 @@ FIGURES = ("uas", "las", "malformed")
 
 @dataclass(frozen=True)
 class ParserTable(PaperTable):
-    """A table of attachment scores."""
+    """A table of attachment scores, whose rows start from a preset."""
 
-    title: str
-    rows: Mapping[str, Row]
-    size: str = "full"  # preset that the rows start from
-    paper: str = ""  # there is no such table in the paper
+    size: str = "full"
 
     keys = (
         *("preset", "seed"),
@@ -30,31 +27,6 @@ class ParserTable(PaperTable):
     )
     named_after = ("model.structure", "data.labelled", "data.rest")
     measured, counted = FIGURES, "sentences"
-
-    @property
-    def figures(self) -> Mapping[str, str | None]:
-        """No figures of a paper."""
-        return dict.fromkeys(self.labels)
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """What each row is."""
-        return {f"{self.size}-{name}": row.label for name, row in self.rows.items()}
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        """Our columns."""
-        names = dict(zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True))
-        return {
-            "seeds": lambda runs: str(len(runs)),
-            **{f"{split} {names[key]}": f"{split}_{key}" for split in SPLITS for key in FIGURES},
-            "seconds": lambda runs: ", ".join(f"{r['seconds']:.0f}" for r in runs),
-        }
-
-    @property
-    def shown(self) -> Collection[str]:
-        """Headings that fit a terminal."""
-        return ("seeds", "dev UAS", "dev LAS", "test UAS", "test LAS", "test malformed")
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
         """The data, and what the figures are."""
@@ -74,8 +46,25 @@ class ParserTable(PaperTable):
         )
 
 
+COLUMNS: Mapping[str, Column] = {
+    "seeds": lambda runs: str(len(runs)),
+    **{
+        f"{split} {name}": f"{split}_{key}"
+        for split in SPLITS
+        for key, name in zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True)
+    },
+    "seconds": lambda runs: ", ".join(f"{r['seconds']:.0f}" for r in runs),
+}
+SHOWN = ("seeds", "dev UAS", "dev LAS", "test UAS", "test LAS", "test malformed")
+
+
+def _table(title: str, rows: Mapping[str, Row], size: str) -> ParserTable:
+    labels = {f"{size}-{name}": row.label for name, row in rows.items()}
+    return ParserTable(title, dict.fromkeys(labels), labels, COLUMNS, SHOWN, size=size)
+
+
 TABLES = {  # a table of another name is a line here, its rows, and a command
-    name + suffix: ParserTable(title, rows, size)
+    name + suffix: _table(title, rows, size)
     for name, title, rows in (
         ("parser", "Dependency parsing: kinds of trees", STRUCTURES),
         ("labels", "Dependency parsing: few labels", LABELS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -18,13 +18,8 @@ from treelax.lab.tables.paper import Column, PaperTable, Record
 class TextTable(PaperTable):
     """A table of accuracies."""
 
-    title: str
-    family: str  # first word of the presets, and name of the data
-    rows: Mapping[str, str | None]  # the paper's figure for each preset, without the family
-    paper: str
     dev: str = "dev"  # in headings
     test: str = "test"
-    own_encoder: bool = True  # the encoder is the presets'
 
     keys = (
         *("preset", "seed", "dev_accuracy", "dev_soft_accuracy"),
@@ -36,52 +31,26 @@ class TextTable(PaperTable):
     measured, counted = ("accuracy", "soft_accuracy"), "examples"
 
     @property
-    def figures(self) -> Mapping[str, str | None]:
-        """Accuracies as the paper prints them."""
-        return {f"{self.family}-{row}": figures for row, figures in self.rows.items()}
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """What each preset is."""
-        left_out = "" if self.own_encoder else "BiLSTM "
-        return {preset: label(preset).removeprefix(left_out) for preset in self.figures}
-
-    @property
-    def shown(self) -> Collection[str]:
-        """Headings that fit a terminal."""
-        return ("seeds", self.dev, self.test)
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        """Our columns."""
-        return {
-            "parameters": _parameters,
-            "seeds": lambda runs: str(len(runs)),
-            self.dev: "dev_accuracy",
-            self.test: "test_accuracy",
-            f"{self.dev}, soft trees": "dev_soft_accuracy",
-            f"{self.test}, soft trees": "test_soft_accuracy",
-            f"every seed, {self.dev}/{self.test}": lambda runs: ", ".join(
-                "/".join(_short(r[f"{split}_accuracy"]) for split in ("dev", "test")) for r in runs
-            ),
-        }
-
-    @property
     def tuned(self) -> TextTable:
         """The same rows, trained by our recipe instead of the paper's."""
-        return replace(self, title=f"{self.title}, tuned", family=f"{self.family}-{TUNED}")
+        figures = {
+            name.replace("-", f"-{TUNED}-", 1): paper for name, paper in self.figures.items()
+        }
+        labels = {name: label(name) for name in figures}
+        return replace(self, title=f"{self.title}, tuned", figures=figures, labels=labels)
 
     def adapted(self, config: TextConfig) -> TextTable:
         """The table for models or classes that are not the paper's: without its figures."""
         preset = PRESETS[config.preset][0]
-        title, same = self.title, config.model.encoder == preset.model.encoder
+        title, labels = self.title, self.labels
         if config.data.classes != preset.data.classes:
             title = title.replace("binary", "five classes")
-        if not same:
+        if config.model.encoder != preset.model.encoder:
             title = f"{title}, encoder {config.model.encoder}"
+            labels = {name: text.removeprefix("BiLSTM ") for name, text in labels.items()}
         if title == self.title:
             return self
-        return replace(self, title=title, own_encoder=same, rows=dict.fromkeys(self.rows))
+        return replace(self, title=title, labels=labels, figures=dict.fromkeys(self.figures))
 
     def row_config(self, config: TextConfig) -> TextConfig:
         """Without given trees, where the model takes none: then it is the same run."""
@@ -111,51 +80,6 @@ class TextTable(PaperTable):
         }
         (name, size), *others = sizes.items()
         return ", ".join([f"{name} has {size} examples", *(" ".join(pair) for pair in others)])
-
-
-# accuracies as the paper prints them: tables 2, 3b, 3c and 3a
-TABLES = {
-    "snli": TextTable(
-        "SNLI",
-        "snli",
-        {"none": "84.4", "intra": "83.8", "tree-1": "85.2", "tree-2": "86.2"},
-        "paper, test",
-    ),
-    "multinli": TextTable(
-        "MultiNLI",
-        "multinli",
-        {"none": "68.1", "tree-1": "71.5", "tree-2": "73.0"},
-        "paper, matched test",
-        "matched dev",
-        "mismatched dev",
-    ),
-    "ablation": TextTable(
-        "MultiNLI: kinds of trees",
-        "multinli",
-        {
-            "none": "68.5 / 68.9",
-            "intra": "67.9 / 68.4",
-            "chain-1": "71.2 / 71.8",
-            "chain-2": "72.3 / 71.1",
-            "heads-1": "69.0 / 69.4",
-            "heads-2": "68.7 / 69.6",
-            "tree-1": "71.9 / 71.7",
-            "tree-2": "73.2 / 72.9",
-        },
-        "paper, matched / mismatched dev",
-        "matched dev",
-        "mismatched dev",
-    ),
-    "sst": TextTable(
-        "Sentiment of the Stanford Sentiment Treebank, binary",
-        "sst",
-        {
-            **dict.fromkeys(("none", "chain", "heads", "nonprojective")),
-            **{"given": "83.8", "tree": "84.6"},
-        },
-        "paper, test",
-    ),
-}
 
 
 def label(preset: str) -> str:
@@ -211,3 +135,66 @@ def _parameters(records: Sequence[Record]) -> str:
 
 def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
+
+
+def _table(
+    title: str,
+    rows: Mapping[str, str | None],
+    paper: str,
+    dev: str = "dev",
+    test: str = "test",
+) -> TextTable:
+    columns: dict[str, Column] = {
+        "parameters": _parameters,
+        "seeds": lambda runs: str(len(runs)),
+        dev: "dev_accuracy",
+        test: "test_accuracy",
+        f"{dev}, soft trees": "dev_soft_accuracy",
+        f"{test}, soft trees": "test_soft_accuracy",
+        f"every seed, {dev}/{test}": lambda runs: ", ".join(
+            "/".join(_short(r[f"{split}_accuracy"]) for split in ("dev", "test")) for r in runs
+        ),
+    }
+    labels = {name: label(name) for name in rows}
+    return TextTable(title, rows, labels, columns, ("seeds", dev, test), paper, dev, test)
+
+
+# accuracies as the paper prints them: tables 2, 3b, 3c and 3a
+TABLES = {
+    "snli": _table(
+        "SNLI",
+        {"snli-none": "84.4", "snli-intra": "83.8", "snli-tree-1": "85.2", "snli-tree-2": "86.2"},
+        "paper, test",
+    ),
+    "multinli": _table(
+        "MultiNLI",
+        {"multinli-none": "68.1", "multinli-tree-1": "71.5", "multinli-tree-2": "73.0"},
+        "paper, matched test",
+        "matched dev",
+        "mismatched dev",
+    ),
+    "ablation": _table(
+        "MultiNLI: kinds of trees",
+        {
+            "multinli-none": "68.5 / 68.9",
+            "multinli-intra": "67.9 / 68.4",
+            "multinli-chain-1": "71.2 / 71.8",
+            "multinli-chain-2": "72.3 / 71.1",
+            "multinli-heads-1": "69.0 / 69.4",
+            "multinli-heads-2": "68.7 / 69.6",
+            "multinli-tree-1": "71.9 / 71.7",
+            "multinli-tree-2": "73.2 / 72.9",
+        },
+        "paper, matched / mismatched dev",
+        "matched dev",
+        "mismatched dev",
+    ),
+    "sst": _table(
+        "Sentiment of the Stanford Sentiment Treebank, binary",
+        {
+            **dict.fromkeys(("sst-none", "sst-chain", "sst-heads", "sst-nonprojective")),
+            **{"sst-given": "83.8", "sst-tree": "84.6"},
+        },
+        "paper, test",
+    ),
+}
