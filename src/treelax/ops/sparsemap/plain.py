@@ -107,7 +107,7 @@ class Systems:
         batch, parts = first.shape
         self.flat = flat  # scores (B, E + 1), 0 for what is forbidden
         self.count = flat.shape[1] - 1
-        self.sizes = (first < self.count).sum(1).to(flat.dtype)  # parts of a tree
+        self.sizes = (first < self.count).sum(1).to(flat.dtype)  # parts of the first
         self.indices = first.new_full((batch, room, parts), self.count)
         self.used = torch.zeros(batch, room, dtype=torch.bool, device=flat.device)
         self.weights = flat.new_zeros(batch, room)
@@ -149,8 +149,9 @@ class Systems:
         there[:, -1] = 0
         shared = pad(picked(there, self.indices), (1, 0), value=1)
         u = (self.inverse @ shared[..., None])[..., 0]
-        known = ((shared[:, 1:] == self.sizes[:, None]) & self.used).any(1)
-        return shared, u, self.sizes - (shared * u).sum(1), known
+        parts = there.sum(1)  # no structure has all the parts of another one and more
+        known = ((shared[:, 1:] == parts[:, None]) & self.used).any(1)
+        return shared, u, parts - (shared * u).sum(1), known
 
     def add(self, who: Tensor, tree: Tensor, shared: Tensor, u: Tensor, distance: Tensor) -> None:
         """Put trees into the first free slots of the sentences ``who``: ``M += v vᵀ / s``."""
@@ -164,7 +165,8 @@ class Systems:
         one = pad(here, (1, 0))
         v = u - one.to(u.dtype)
         self.update(torch.where(who, 1 / distance, 0), v)
-        self.put(self.system, who, slot, torch.where(one, self.sizes[:, None], shared))
+        parts = (tree < self.count).sum(1).to(shared.dtype)
+        self.put(self.system, who, slot, torch.where(one, parts[:, None], shared))
         self.right += torch.where(one, picked(self.flat, tree[:, None]), 0)
 
     def update(self, scale: Tensor, v: Tensor) -> None:
