@@ -16,6 +16,7 @@ from treelax import ProjectiveTrees, ops
 from treelax.errors import BackendError, InputError, NoTreeError
 from treelax.nn import ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.noise import perturbation
+from treelax.ops.backend import Batch
 from treelax.ops.eisner import reference
 
 try:
@@ -81,9 +82,10 @@ def test_soft_trees_and_gradients():
     for n, relaxation, single_root in product(SIZES, RELAXATIONS, ROOTS):
         scores, lengths, upstream = make(n)
         options = (relaxation, single_root)
-        tree, value, saved = reference.soft_tree(scores, lengths, *options, True)
+        given = Batch(scores, lengths, *options)
+        tree, value, saved = reference.soft_tree(given, True)
         grad_value = upstream[:, 0, 1].contiguous()
-        grad = reference.soft_tree_backward(upstream, grad_value, saved, lengths, *options)
+        grad = reference.soft_tree_backward(upstream, grad_value, saved, given)
         for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
             for backend in GPU_BACKENDS:
                 s = scores.to("cuda", dtype).requires_grad_()
@@ -135,12 +137,13 @@ def test_accuracy_of_float32():
 def test_best_trees_and_samples():
     for n, single_root in product(SIZES, ROOTS):
         scores, lengths, _ = make(n)
-        expected, _ = reference.best_tree(scores, lengths, single_root)
+        given = Batch(scores, lengths, single_root=single_root)
+        expected, _ = reference.best_tree(given)
         got = ops.best_tree(scores.cuda(), lengths.cuda(), single_root=single_root)
         assert torch.equal(got.cpu(), expected)
         shape, generator = (3, len(lengths), 2 * n), torch.Generator().manual_seed(n)
         uniforms = torch.rand(shape, dtype=torch.float64, generator=generator)
-        expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
+        expected, _ = reference.sample_tree(given, uniforms)
         drawn = torch.ops.treelax.sample_tree(
             *(scores.cuda(), lengths.cuda(), uniforms.cuda()),
             *("eisner", "entropy", single_root, "triton", True),

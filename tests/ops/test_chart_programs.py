@@ -25,6 +25,7 @@ from tolerances import EXACT, largest_error
 from torch import Tensor
 from torch.autograd import gradcheck
 
+from treelax.ops.backend import Batch
 from treelax.ops.chart import centring
 from treelax.ops.chart.plain import PlainBackend
 from treelax.ops.chart.reference import ReferenceBackend
@@ -128,15 +129,16 @@ class SoftTree(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scores, lengths, backend, relaxation, single_root):
-        tree, value, saved = backend.soft_tree(scores, lengths, relaxation, single_root, True)
-        ctx.save_for_backward(saved, lengths)
-        ctx.call = backend, relaxation, single_root
+        given = Batch(scores, lengths, relaxation, single_root)
+        tree, value, saved = backend.soft_tree(given, True)
+        ctx.save_for_backward(saved)
+        ctx.call = backend, given
         return tree, value
 
     @staticmethod
     def backward(ctx, grad_tree, grad_value):
-        backend, *options = ctx.call
-        grad = backend.soft_tree_backward(grad_tree, grad_value, *ctx.saved_tensors, *options)
+        backend, given = ctx.call
+        grad = backend.soft_tree_backward(grad_tree, grad_value, *ctx.saved_tensors, given)
         return grad, None, None, None, None
 
 
@@ -173,9 +175,10 @@ def test_values_marginals_gradients_and_best_trees(rations, single_root, backend
     assert largest_error(got[1].detach(), value) < EXACT
     assert largest_error(got[0].detach(), tree) < EXACT
     assert largest_error(derivatives(*got, inputs), expected) < EXACT
-    assert torch.equal(runner.log_partition(scores, lengths, single_root), got[1])
+    given = Batch(scores, lengths, single_root=single_root)
+    assert torch.equal(runner.log_partition(given), got[1])
 
-    best, value = runner.best_tree(scores, lengths, single_root)
+    best, value = runner.best_tree(given)
     assert (
         largest_error(value, enumerated(scores, lengths, rations, single_root, torch.max)) < EXACT
     )
@@ -212,8 +215,9 @@ def test_backends_agree(rations, single_root, generator):
         results.append((tree.detach(), value.detach(), inputs.grad))
     for reference, plain in zip(*results, strict=True):
         assert largest_error(plain, reference) < EXACT
-    cold = PlainBackend(program).soft_tree(scores * 1e4, lengths, "softmax", single_root, False)[0]
-    best = PlainBackend(program).best_tree(scores, lengths, single_root)[0]
+    given = Batch(scores * 1e4, lengths, "softmax", single_root)
+    cold = PlainBackend(program).soft_tree(given, False)[0]
+    best = PlainBackend(program).best_tree(given)[0]
     assert largest_error(cold, best) < EXACT
 
 
@@ -225,8 +229,9 @@ def test_samples(rations, single_root, generator):
     decisions = 3 * 3 + 1  # for every word C, I and U, and one for the goal
     uniforms = torch.rand((4000, len(lengths), decisions), generator=generator, dtype=torch.float64)
     program = rationed(*rations)
-    trees, value = PlainBackend(program).sample_tree(scores, lengths, uniforms, single_root)
-    few = ReferenceBackend(program).sample_tree(scores, lengths, uniforms[:50], single_root)
+    given = Batch(scores, lengths, single_root=single_root)
+    trees, value = PlainBackend(program).sample_tree(given, uniforms)
+    few = ReferenceBackend(program).sample_tree(given, uniforms[:50])
     assert torch.equal(trees[:50], few[0])
     assert largest_error(few[1], value) < EXACT
     for b, n in enumerate(lengths.tolist()):
@@ -245,8 +250,9 @@ def test_large_scores_keep_their_digits_in_float32(generator):
     scores = 300 * torch.randn(2, 9, 9, 2, generator=generator, dtype=torch.float64)
     lengths = torch.tensor([8, 6])
     runner = PlainBackend(rationed(2, (1,)))
-    exact = runner.soft_tree(scores, lengths, "entropy", True, False)
-    rounded = runner.soft_tree(scores.float(), lengths, "entropy", True, False)
-    exact_rounded = runner.soft_tree(scores.float().double(), lengths, "entropy", True, False)
+    exact, rounded, exact_rounded = (
+        runner.soft_tree(Batch(x, lengths, "entropy", True), False)
+        for x in (scores, scores.float(), scores.float().double())
+    )
     assert largest_error(rounded[0], exact_rounded[0]) < 1e-5
     assert largest_error(rounded[1], exact[1]) < 1e-5

@@ -17,6 +17,7 @@ from test_triton import said, wrong_cases
 
 import treelax as tx
 from treelax import ops
+from treelax.ops.backend import Batch
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner import diagonal, reference
 from treelax.ops.problems import raise_on_error
@@ -122,21 +123,23 @@ def test_kernels_agree_with_others(monkeypatch, tmp_path, relaxation, dtype, sha
     for n, scale, root in words:
         scores, lengths, upstream = make(n, scale, dtype)
         options = (relaxation, root)
+        given = Batch(scores, lengths, *options)
+        wide = given._replace(scores=scores.double())
         other = reference if n < 20 else diagonal
-        tree, value, saved = other.soft_tree(scores.double(), lengths, *options, True)
-        wide = (upstream.double(), upstream[:, 0, 1].double())
-        grad = other.soft_tree_backward(*wide, saved, lengths, *options)
+        tree, value, saved = other.soft_tree(wide, True)
+        outer = (upstream.double(), upstream[:, 0, 1].double())
+        grad = other.soft_tree_backward(*outer, saved, wide)
         arcs = arc_mask(lengths, n + 1) & wrong[:, None, None]
         value[wrong] = tree[arcs] = grad[arcs] = torch.nan
-        got, got_value, kept = cuda.soft_tree(scores, lengths, *options, True)
+        got, got_value, kept = cuda.soft_tree(given, True)
         assert kept.shape == cuda.saved_shape(5, n + 1, dtype)
         outer = (upstream, upstream[:, 0, 1].contiguous())
-        got_grad = cuda.soft_tree_backward(*outer, kept, lengths, *options)
+        got_grad = cuda.soft_tree_backward(*outer, kept, given)
         bar = TOLERANCES[dtype] * (1 if scale < 100 else 100)
         assert far(got, tree) < bar, (n, scale, options)
         assert far(got_value, value) < bar
         assert far(got_grad, grad) < 10 * bar
-        again = cuda.soft_tree_backward(*outer, kept, lengths, *options)
+        again = cuda.soft_tree_backward(*outer, kept, given)
         assert far(again, got_grad) == 0
 
 
@@ -149,7 +152,7 @@ def test_kernels_keep_values_small(monkeypatch, tmp_path, relaxation, shape):
     cuda = on_cpu(monkeypatch, tmp_path, relaxation, torch.float32, shape)
     for scale in (0, 1, 5, 100):
         scores, lengths = scale * make(80, 1, torch.float32)[0][:1], torch.tensor([80])
-        chart = cuda.soft_tree(scores, lengths, relaxation, False, True)[2]
+        chart = cuda.soft_tree(Batch(scores, lengths, relaxation), True)[2]
         assert abs(float(chart[0, 0, 80])) < 128 / math.log(2)  # of the whole sentence, in bits
 
 
@@ -161,7 +164,7 @@ def test_kernels_say_what_is_wrong(monkeypatch, tmp_path, shape):
     for scores, lengths in wrong_cases(tx.Projective()):
         expected = said(ops.soft_tree, scores, lengths)
         for validate in (False, True):
-            cuda.soft_tree(scores, lengths, "softmax", False, True, validate)
+            cuda.soft_tree(Batch(scores, lengths, "softmax"), True, validate)
             found = said(raise_on_error, scores.device)
             assert found == (expected if validate else None)
 

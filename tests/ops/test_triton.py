@@ -331,7 +331,7 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
     """Every kernel in every form that is launched: a name, the kernel, its constants, its warps."""
     from treelax.ops.cky import triton_kernels as binary
     from treelax.ops.eisner import triton_kernels as projective
-    from treelax.ops.eisner.triton import planes
+    from treelax.ops.eisner.triton import BACKEND
     from treelax.ops.matrix_tree import triton as nonprojective
     from treelax.ops.matrix_tree import triton_discrete, triton_kernels
     from treelax.ops.problems_kernel import validation_kernel
@@ -346,10 +346,10 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
             constants = {"MEAN": mean, **tile}
             yield f"soft_tree_backward[{mean}]", projective.soft_tree_backward_kernel, constants, 8
         for purpose in ("CENTRE" if number == "fp32" else "VALUE", "SAMPLE"):
-            constants = {"PLANES": planes(purpose), "KEEP": purpose == "SAMPLE", **first}
+            constants = {"PLANES": BACKEND.planes(purpose), "KEEP": purpose == "SAMPLE", **first}
             yield f"log_partition[{purpose}]", projective.log_partition_kernel, constants, 8
         if number == "fp32":
-            yield "centre", projective.centre_kernel, {"PLANES": planes("CHART"), **tile}, 8
+            yield "centre", projective.centre_kernel, {"PLANES": BACKEND.planes("CHART"), **tile}, 8
         yield "best_tree", projective.best_tree_kernel, tile, 8
         yield "sample_tree", projective.sample_tree_kernel, {"BLOCK": 32}, 1
     elif family == "binary":

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -143,40 +143,37 @@ def inner(weights: Tensor, scores: Tensor, dims: int = 2) -> Tensor:
     return total.masked_fill((weighted & forbidden).flatten(-dims).any(-1), float("-inf"))
 
 
+class Batch(NamedTuple):
+    """Scores and lengths in canonical form, and what is to be computed of them."""
+
+    scores: Tensor
+    lengths: Tensor
+    relaxation: str = "entropy"
+    single_root: bool = False
+
+
 class Backend(Protocol):
     """What a backend module offers. All tensors are in canonical form."""
 
     def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
         """Shape of what `soft_tree` keeps for `soft_tree_backward`."""
 
-    def soft_tree(
-        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Soft tree ``(B, N, N)``, value of the whole chart ``(B,)``, and the saved tensor
         (of shape ``(0,)`` unless ``save``)."""
 
     def soft_tree_backward(
-        self,
-        grad_tree: Tensor,
-        grad_value: Tensor | None,
-        saved: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
+        self, grad_tree: Tensor, grad_value: Tensor | None, saved: Tensor, given: Batch
     ) -> Tensor:
         """Gradient with respect to the scores ``(B, N, N)``; native and cuda take None, for 0."""
 
-    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
+    def log_partition(self, given: Batch) -> Tensor:
         """``log Σ_T exp(score(T))``, shape ``(B,)``."""
 
-    def best_tree(
-        self, scores: Tensor, lengths: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
+    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
         """The best tree as 0/1 ``(B, N, N)`` and its value ``(B,)``; ties: the smallest split."""
 
-    def sample_tree(
-        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
+    def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """Exact samples ``(S, B, N, N)`` from uniforms; the log-partition ``(B,)``.
 
         Uniforms are ``(S, B, decisions)``, and each decision takes the first choice whose cumulative

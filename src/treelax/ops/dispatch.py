@@ -18,6 +18,7 @@ import importlib
 import importlib.util
 import os
 import warnings
+from types import ModuleType
 from typing import Any
 
 from treelax.errors import BackendError, install_command
@@ -29,11 +30,13 @@ BACKENDS = ("reference", "diagonal", "native", "triton", "cuda")
 
 @functools.cache
 def load(folder: str, backend: str) -> Any:
-    """A backend of a folder of ops: an object or a module. Triton is imported only here."""
+    """A backend of a folder of ops: an object of the folder, a module, or the object ``BACKEND`` of that
+    module. Triton is imported only here."""
     package = importlib.import_module(f"treelax.ops.{folder}")
-    return getattr(package, backend, None) or importlib.import_module(
-        f"treelax.ops.{folder}.{backend}"
-    )
+    module = vars(package).get(backend)
+    if module is None or isinstance(module, ModuleType):
+        module = importlib.import_module(f"treelax.ops.{folder}.{backend}")
+    return getattr(module, "BACKEND", module)
 
 
 def why_not(name: str, device_type: str) -> str | None:

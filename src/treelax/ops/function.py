@@ -14,7 +14,7 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops import checks, dispatch, native, problems
-from treelax.ops.backend import NO_TREE, Algorithm, spoil
+from treelax.ops.backend import NO_TREE, Algorithm, Batch, spoil
 from treelax.ops.library import (
     fake,
     fold,
@@ -47,9 +47,8 @@ SETTINGS = "str algorithm, str relaxation, bool single_root, str backend, bool v
 class Run(NamedTuple):
     """Checked inputs of an operation, and what is to compute it."""
 
-    scores: Tensor
-    lengths: Tensor
-    settings: Settings
+    given: Batch
+    validate: bool
     algorithm: Algorithm
     backend: str
     module: Any
@@ -58,7 +57,7 @@ class Run(NamedTuple):
 
     def report(self, value: Tensor, *trees: Tensor) -> None:
         """Write NaN where the input has it, and report errors, deferred on a GPU."""
-        scores, lengths, validate = self.scores, self.lengths, self.settings.validate
+        scores, lengths, validate = self.given.scores, self.given.lengths, self.validate
         if self.backend == "native":
             # the kernel has seen every score and every value
             suspect = validate and native.last_call_flagged()
@@ -99,8 +98,9 @@ def begin(scores: Tensor, lengths: Tensor, settings: Settings) -> Run:
             problems.raise_on_error(scores.device)
         elif checks.readable(lengths):
             checks.check_length_values(lengths, size, algorithm.rooted)
-    scores, lengths = scores.contiguous(), lengths.contiguous()
-    return Run(scores, lengths, settings, algorithm, backend, module, empty)
+    options = settings.relaxation, settings.single_root
+    given = Batch(scores.contiguous(), lengths.contiguous(), *options)
+    return Run(given, settings.validate, algorithm, backend, module, empty)
 
 
 # ── soft_tree ────────────────────────────────────────────────────────────────────────────────────
@@ -116,10 +116,7 @@ def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Te
     if run.empty:
         tree, value, saved = _soft_tree_fake(scores, lengths, *others)
         return tree.zero_(), value.zero_(), saved.zero_()
-    relaxation, single_root = run.settings.relaxation, run.settings.single_root
-    tree, value, saved = run.module.soft_tree(
-        run.scores, run.lengths, relaxation, single_root, save
-    )
+    tree, value, saved = run.module.soft_tree(run.given, save)
     run.report(value, tree)
     return tree, value, saved
 
@@ -157,7 +154,7 @@ def soft_tree_backward(
         return torch.zeros_like(grad_tree)
     problems.raise_on_error(grad_tree.device)
     batch, size, _ = grad_tree.shape
-    unchanged("scores", scores, (batch, size, size), grad_tree)
+    scores = unchanged("scores", scores, (batch, size, size), grad_tree)
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
     shape = module.saved_shape(batch, size, grad_tree.dtype)
     saved = unchanged("the chart", saved, shape, grad_tree)
@@ -165,10 +162,8 @@ def soft_tree_backward(
         grad_value = grad_value.contiguous()
     elif backend not in ("native", "cuda"):
         grad_value = grad_tree.new_zeros(batch)
-    grad: Tensor = module.soft_tree_backward(
-        *(grad_tree.contiguous(), grad_value, saved, lengths),
-        *(settings.relaxation, settings.single_root),
-    )
+    given = Batch(scores, lengths, settings.relaxation, settings.single_root)
+    grad: Tensor = module.soft_tree_backward(grad_tree.contiguous(), grad_value, saved, given)
     if backend not in KERNELS:
         spoil(scores, algorithm.parts(lengths, size), grad)
     return grad
@@ -240,8 +235,8 @@ def _plans(device: torch.device, dtype: torch.dtype, shape: torch.Size, *others:
     def on_gpu(scores: Tensor, lengths: Tensor, *others: Any) -> Any:
         if how.validate:
             problems.raise_on_error(device)
-        options = how.relaxation, how.single_root, save, how.validate
-        return module.soft_tree(scores, lengths, *options)
+        given = Batch(scores, lengths, how.relaxation, how.single_root)
+        return module.soft_tree(given, save, how.validate)
 
     return on_gpu, None
 
@@ -280,13 +275,10 @@ def log_partition(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor
     if run.empty:
         value, marginals = _log_partition_fake(scores, lengths, *others)
         return value.zero_(), marginals.zero_()
-    single_root = run.settings.single_root
     if save:
-        marginals, value, _ = run.module.soft_tree(
-            run.scores, run.lengths, "entropy", single_root, False
-        )
+        marginals, value, _ = run.module.soft_tree(run.given._replace(relaxation="entropy"), False)
     else:
-        value = run.module.log_partition(run.scores, run.lengths, single_root)
+        value = run.module.log_partition(run.given)
         marginals = scores.new_empty(0)
     run.report(value, *([marginals] if save else []))
     return value, marginals
@@ -341,7 +333,7 @@ def best_tree(scores: Tensor, lengths: Tensor, *settings: Any) -> Tensor:
     run = begin(scores, lengths, Settings(*settings))
     if run.empty:
         return scores.new_zeros(scores.shape)
-    tree, value = run.module.best_tree(run.scores, run.lengths, run.settings.single_root)
+    tree, value = run.module.best_tree(run.given)
     run.report(value, tree)
     result: Tensor = tree
     return result
@@ -359,9 +351,7 @@ def sample_tree(scores: Tensor, lengths: Tensor, uniforms: Tensor, *settings: An
     if uniforms.shape[0] == 0 or run.empty:
         return scores.new_zeros((uniforms.shape[0], *scores.shape))
     uniforms = uniforms.to(scores.dtype).contiguous()
-    trees, value = run.module.sample_tree(
-        run.scores, run.lengths, uniforms, run.settings.single_root
-    )
+    trees, value = run.module.sample_tree(run.given, uniforms)
     run.report(value, trees)
     result: Tensor = trees
     return result

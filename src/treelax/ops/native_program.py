@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.ops.backend import Algorithm
+from treelax.ops.backend import Algorithm, Batch
 from treelax.ops.library import unchanged
 from treelax.ops.native import (
     LONG,
@@ -94,9 +94,8 @@ class NativeProgram:
             times=times,
         )
 
-    def soft_tree(
-        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+        scores, lengths, relaxation, single_root = given
         batch, size, _ = scores.shape
         kind = scores.dtype
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
@@ -110,14 +109,9 @@ class NativeProgram:
         return tree, value, saved
 
     def soft_tree_backward(
-        self,
-        grad_tree: Tensor,
-        grad_value: Tensor | None,
-        saved: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
+        self, grad_tree: Tensor, grad_value: Tensor | None, saved: Tensor, given: Batch
     ) -> Tensor:
+        _, lengths, relaxation, single_root = given
         batch, size, _ = grad_tree.shape
         saved = aligned(saved)
         grad_scores = torch.empty_like(grad_tree)
@@ -182,7 +176,8 @@ class NativeProgram:
 
         return soft_tree, soft_tree_backward
 
-    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
+    def log_partition(self, given: Batch) -> Tensor:
+        scores, lengths, _, single_root = given
         batch, size, _ = scores.shape
         value = scores.new_empty(batch)
         self.run(
@@ -191,9 +186,8 @@ class NativeProgram:
         )
         return value
 
-    def best_tree(
-        self, scores: Tensor, lengths: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
+    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
+        scores, lengths, _, single_root = given
         batch, size, _ = scores.shape
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
         self.run(
@@ -203,9 +197,8 @@ class NativeProgram:
         )
         return tree, value
 
-    def sample_tree(
-        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
+    def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        scores, lengths, _, single_root = given
         batch, size, _ = scores.shape
         samples = uniforms.shape[0]
         trees = scores.new_empty((samples, batch, size, size))

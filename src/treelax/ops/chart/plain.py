@@ -24,7 +24,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from treelax.ops.backend import FORBIDDEN, NO_TREE, bounded
+from treelax.ops.backend import FORBIDDEN, NO_TREE, Batch, bounded
 from treelax.ops.chart.centring import needs_centring
 from treelax.ops.chart.rules import Item, Operands, Program, Rule
 
@@ -183,8 +183,9 @@ class PlainBackend:
         self.program = program
         self.layout = Layout(program)
 
-    def inside(self, scores: Tensor, lengths: Tensor, fill: Fill, single_root: bool) -> Chart:
+    def inside(self, given: Batch, fill: Fill) -> Chart:
         """Sweep 1, bottom-up: the values of all items, with maximum and normaliser of every cell."""
+        scores, lengths, _, single_root = given
         size = scores.shape[1]
         weights = bounded(scores, self.program.parts(lengths, size))
         planes = weights.new_zeros(self.saved_shape(len(lengths), size, scores.dtype))
@@ -209,26 +210,26 @@ class PlainBackend:
         whole = chart.left[self.program.goal][0].gather(0, last.clamp(min=0)[None])[0]
         return whole.masked_fill(last < 0, 0)
 
-    def given(self, chart: Chart, lengths: Tensor, whole: Tensor) -> Chart:
-        """Zeros for what items will be given, and ``whole`` at whole sentences."""
-        given = Chart(self.layout, torch.zeros_like(chart.planes[: self.layout.operands]))
+    def whole(self, chart: Chart, lengths: Tensor, share: Tensor) -> Chart:
+        """Zeros for what items will be given, and a ``share`` for whole sentences."""
+        shares = Chart(self.layout, torch.zeros_like(chart.planes[: self.layout.operands]))
         position = torch.arange(chart.size, device=lengths.device)[:, None]
         is_last = position == self.program.last(lengths)
-        given.left[self.program.goal][0] = torch.where(is_last, whole, 0)
-        return given
+        shares.left[self.program.goal][0] = torch.where(is_last, share, 0)
+        return shares
 
     def outside(self, chart: Chart, scores: Tensor, lengths: Tensor, weights: Weights) -> Tensor:
         """Sweep 2, top-down: contributions, kept in the chart; returns the tree."""
-        given = self.given(chart, lengths, chart.planes.new_ones(()))
+        shares = self.whole(chart, lengths, chart.planes.new_ones(()))
         tree = scores.new_zeros(scores.shape)
         for width in reversed(self.program.widths(chart.size)):
             for rule in reversed(self.program.rules):
-                a = given.collect(rule, width, tree)
+                a = shares.collect(rule, width, tree)
                 if width > 0:
                     at(chart.contribution[rule], width).copy_(a)
                     top, scale = at(chart.top[rule], width), at(chart.scale[rule], width)
                     b = weights(chart.splits(rule, width), top, scale)
-                    given.hand_down(rule, width, b.mul_(a[:, None]))
+                    shares.hand_down(rule, width, b.mul_(a[:, None]))
         return tree
 
     def up(self, chart: Chart, grad_tree: Tensor) -> Chart:
@@ -245,97 +246,78 @@ class PlainBackend:
                 grad.place(rule, width, mean, grad_tree)
         return grad
 
-    def down(
-        self,
-        chart: Chart,
-        grad: Chart,
-        grad_scores: Tensor,
-        grad_value: Tensor,
-        lengths: Tensor,
-        entropy: bool,
-    ) -> Tensor:
-        """Sweep 4, top-down: the adjoints of all values; fills the gradient of the scores."""
-        given = self.given(chart, lengths, grad_value)
+    def down(self, chart: Chart, grad: Chart, grad_value: Tensor, given: Batch) -> Tensor:
+        """Sweep 4, top-down: the adjoints of all values; returns the gradient of the scores."""
+        lengths, grad_scores = given.lengths, torch.zeros_like(given.scores)
+        shares = self.whole(chart, lengths, grad_value)
         for width in reversed(self.program.widths(chart.size)):
             for rule in reversed(self.program.rules):
-                gv = given.collect(rule, width, grad_scores)
+                gv = shares.collect(rule, width, grad_scores)
                 if width == 0:
                     continue
                 # ds_k = b_k [ gv (1 + (s_k - v)) + a (g_k - ḡ) ], without s_k - v for entropy
                 s, a = chart.splits(rule, width), at(chart.contribution[rule], width)
                 offset = gv - a * at(grad.value[rule], width)
                 bracket = grad.splits(rule, width).mul_(a[:, None]).add_(offset[:, None])
-                if not entropy:
+                if given.relaxation == "softmax":
                     # b_k is 0 long before the clamp, which keeps 0 · inf out
                     distance = (s - at(chart.value[rule], width)[:, None]).clamp_(min=-1e4)
                     bracket += distance.mul_(gv[:, None])
                 b = soft_weights(s, at(chart.top[rule], width), at(chart.scale[rule], width))
-                given.hand_down(rule, width, b.mul_(bracket))
+                shares.hand_down(rule, width, b.mul_(bracket))
         return grad_scores
 
-    def centred(self, scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    def centred(self, given: Batch) -> tuple[Batch, Tensor]:
         """Scores with small chart values, where that is worth it, and what was taken off every tree.
 
         float64 has digits to spare.
         """
+        scores = given.scores
         nothing = scores.new_zeros(scores.shape[0])
         if scores.dtype != torch.float32:
-            return scores, nothing
-        parts = self.program.parts(lengths, scores.shape[1])
+            return given, nothing
+        parts = self.program.parts(given.lengths, scores.shape[1])
         weights = bounded(scores, parts)
         needed = needs_centring(weights, parts)
         if not scores.is_cuda and not bool(needed.any()):  # reading it would make a GPU wait
-            return scores, nothing
-        tree, value = self.best_tree(scores, lengths, single_root)
+            return given, nothing
+        tree, value = self.best_tree(given)
         needed &= value > NO_TREE
         moved, taken_off = self.program.shift(weights, tree, value)
         moved = torch.where(needed.reshape(-1, *(1 for _ in moved.shape[1:])), moved, weights)
         moved.masked_fill_(scores == float("-inf"), float("-inf"))
-        return moved, taken_off.where(needed, 0)
+        return given._replace(scores=moved), taken_off.where(needed, 0)
 
     def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
         return (self.layout.planes, size, size, batch)
 
-    def soft_tree(
-        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        scores, offset = self.centred(scores, lengths, single_root)
-        chart = self.inside(scores, lengths, FILLS[relaxation], single_root)
-        tree = self.outside(chart, scores, lengths, soft_weights)
-        saved = chart.planes if save else scores.new_empty(0)
-        return tree, self.goal(chart, lengths) + offset, saved
+    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+        given, offset = self.centred(given)
+        chart = self.inside(given, FILLS[given.relaxation])
+        tree = self.outside(chart, given.scores, given.lengths, soft_weights)
+        saved = chart.planes if save else given.scores.new_empty(0)
+        return tree, self.goal(chart, given.lengths) + offset, saved
 
     def soft_tree_backward(
-        self,
-        grad_tree: Tensor,
-        grad_value: Tensor,
-        saved: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
+        self, grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
     ) -> Tensor:
-        chart = Chart(self.layout, saved, single_root)
-        grad = self.up(chart, grad_tree)
-        grad_scores = grad_tree.new_zeros(grad_tree.shape)
-        return self.down(chart, grad, grad_scores, grad_value, lengths, relaxation == "entropy")
+        chart = Chart(self.layout, saved, given.single_root)
+        return self.down(chart, self.up(chart, grad_tree), grad_value, given)
 
-    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-        scores, offset = self.centred(scores, lengths, single_root)
-        chart = self.inside(scores, lengths, FILLS["entropy"], single_root)
-        return self.goal(chart, lengths) + offset
+    def log_partition(self, given: Batch) -> Tensor:
+        given, offset = self.centred(given)
+        return self.goal(self.inside(given, FILLS["entropy"]), given.lengths) + offset
 
-    def best_tree(
-        self, scores: Tensor, lengths: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
-        chart = self.inside(scores, lengths, FILLS["best"], single_root)
-        return self.outside(chart, scores, lengths, best_weights), self.goal(chart, lengths)
+    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
+        chart = self.inside(given, FILLS["best"])
+        tree = self.outside(chart, given.scores, given.lengths, best_weights)
+        return tree, self.goal(chart, given.lengths)
 
-    def sample_tree(
-        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
+    def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """All samples of all sentences take their decisions side by side, one per step."""
-        scores, taken_off = self.centred(scores, lengths, single_root)
-        chart = self.inside(scores, lengths, FILLS["entropy"], single_root)
+        given, taken_off = self.centred(given)
+        scores, lengths, _, single_root = given
+        chart = self.inside(given, FILLS["entropy"])
         (samples, batch, decisions), size, device = uniforms.shape, chart.size, scores.device
         rules = self.program.rules
         items = [item for rule in rules for item in rule.makes]

@@ -21,7 +21,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from treelax.ops.backend import FORBIDDEN, bounded
+from treelax.ops.backend import FORBIDDEN, Batch, bounded
 from treelax.ops.chart.rules import Item, Program, Rule
 
 Chooser = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -64,13 +64,11 @@ class Chart:
     ``values[X, i, j]`` is ``X(i, j)``; ``weights[rule, i, j]`` are the weights ``b`` of the splits.
     """
 
-    def __init__(
-        self, program: Program, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool
-    ) -> None:
+    def __init__(self, program: Program, given: Batch, choose: Chooser) -> None:
+        scores, lengths, _, self.single_root = given
         self.program = program
         self.last = program.last(lengths)
         self.size = size = scores.shape[1]
-        self.single_root = single_root
         self.shape = scores.shape[1:]
         self.values: dict[Antecedent, Tensor] = {}
         self.weights: dict[tuple[Rule, int, int], Tensor] = {}
@@ -137,6 +135,29 @@ class Chart:
         return flat.unflatten(-1, self.shape)
 
 
+def gradient_of_loops(
+    soft_tree: Callable[[Batch, bool], tuple[Tensor, ...]],
+    given: Batch,
+    grad_tree: Tensor,
+    grad_value: Tensor,
+) -> Tensor:
+    """The gradient with respect to the scores, by autograd through the loops, which run again."""
+
+    def differentiate() -> Tensor:
+        scores = given.scores.detach().cpu().requires_grad_()
+        tree, value, _ = soft_tree(
+            given._replace(scores=scores, lengths=given.lengths.cpu()), False
+        )
+        # a sum, because the binary tree of a single word depends on no score
+        loss = (tree * grad_tree.cpu()).sum() + (value * grad_value.cpu()).sum()
+        return torch.autograd.grad(loss, scores)[0]
+
+    # A custom operation runs with autograd switched off in its thread; another thread has it on.
+    # On the CPU, because autograd's thread for a GPU is the very one that would wait here.
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(differentiate).result().to(given.scores.device)
+
+
 class ReferenceBackend:
     """The backend `reference` of a chart program."""
 
@@ -144,51 +165,29 @@ class ReferenceBackend:
         self.program = program
 
     def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-        """The scores are kept; the backward pass runs the loops again under autograd."""
-        return (batch, size, size)
+        """Nothing: the backward pass runs the loops again under autograd."""
+        return (0,)
 
-    def soft_tree(
-        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        chart = Chart(self.program, scores, lengths, CHOICES[relaxation], single_root)
-        return chart.tree(), chart.value(), scores.clone() if save else scores.new_empty(0)
+    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+        chart = Chart(self.program, given, CHOICES[given.relaxation])
+        return chart.tree(), chart.value(), given.scores.new_empty(0)
 
     def soft_tree_backward(
-        self,
-        grad_tree: Tensor,
-        grad_value: Tensor,
-        saved: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
+        self, grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
     ) -> Tensor:
-        def differentiate() -> Tensor:
-            scores = saved.detach().cpu().requires_grad_()
-            chart = Chart(self.program, scores, lengths.cpu(), CHOICES[relaxation], single_root)
-            # a sum, because the binary tree of a single word depends on no score
-            loss = (chart.tree() * grad_tree.cpu()).sum() + (chart.value() * grad_value.cpu()).sum()
-            return torch.autograd.grad(loss, scores)[0]
+        return gradient_of_loops(self.soft_tree, given, grad_tree, grad_value)
 
-        # A custom operation runs with autograd switched off in its thread; another thread has it on.
-        # On the CPU, because autograd's thread for a GPU is the very one that would wait here.
-        with ThreadPoolExecutor(1) as fresh:
-            return fresh.submit(differentiate).result().to(saved.device)
+    def log_partition(self, given: Batch) -> Tensor:
+        return Chart(self.program, given, entropy_choice).value()
 
-    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-        return Chart(self.program, scores, lengths, entropy_choice, single_root).value()
-
-    def best_tree(
-        self, scores: Tensor, lengths: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
-        chart = Chart(self.program, scores, lengths, argmax_choice, single_root)
+    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
+        chart = Chart(self.program, given, argmax_choice)
         return chart.tree(), chart.value()
 
-    def sample_tree(
-        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-    ) -> tuple[Tensor, Tensor]:
-        chart = Chart(self.program, scores, lengths, entropy_choice, single_root)
+    def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        chart = Chart(self.program, given, entropy_choice)
         rules = {item: rule for rule in self.program.rules for item in rule.makes}
-        trees = scores.new_zeros((uniforms.shape[0], *scores.shape))
+        trees = given.scores.new_zeros((uniforms.shape[0], *given.scores.shape))
         for sample, b in ((s, b) for s in range(trees.shape[0]) for b in range(trees.shape[1])):
             decisions = iter(uniforms[sample, b].tolist())
             last = int(chart.last[b])

@@ -17,6 +17,8 @@ import torch
 import triton
 from torch import Tensor
 
+from treelax.ops.backend import Batch
+
 
 class Tiles(NamedTuple):
     """Shape of the work of one program: cells of a width × splits, and its number of warps.
@@ -48,7 +50,7 @@ def tile_options(tiles: Tiles) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TritonBackend:
-    """The backend `triton` of a chart program; ``tiles=`` overrides the tile sizes, for tuning."""
+    """The backend `triton` of a chart program."""
 
     #: Those named as the methods below, and ``centre_kernel``, if centring is a launch of its own.
     kernels: ModuleType
@@ -78,130 +80,94 @@ class TritonBackend:
         """Whether a launch of its own makes the values of charts small."""
         return dtype == torch.float32 and hasattr(self.kernels, "centre_kernel")
 
-    def centring(
-        self, scores: Tensor, lengths: Tensor, chart: Tensor, single_root: bool, tiles: Tiles
-    ) -> Tensor | None:
+    def centring(self, given: Batch, chart: Tensor, options: dict[str, Any]) -> Tensor | None:
         """What to take off the columns of the scores, in the ``chart``'s memory."""
+        scores = given.scores
         if not self.centres(scores.dtype):
             return None
         batch, size, _ = scores.shape
         shift = scores.new_empty((batch, size))
         self.launch(
-            "centre", batch, tile_options(tiles), scores=scores, lengths=lengths, chart=chart,
-            shift=shift, size=size, single_root=int(single_root), PLANES=chart.shape[1],
+            "centre", batch, options, scores=scores, lengths=given.lengths, chart=chart,
+            shift=shift, size=size, single_root=int(given.single_root), PLANES=chart.shape[1],
         )  # fmt: skip
         return shift
 
     def sweep(
-        self, name: str, planes: int, scores: Tensor, lengths: Tensor, single_root: bool,
-        tiles: Tiles | None, centres: bool = True, **values: Any,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        self, name: str, planes: int, given: Batch, centres: bool = True, **values: Any
+    ) -> tuple[Tensor, Tensor]:
         """Centring and an inside sweep, one launch each: the chart and the value."""
+        scores = given.scores
         batch, size, _ = scores.shape
-        tiles = tiles or self.forward_tiles(size, scores.dtype)
+        options = tile_options(self.forward_tiles(size, scores.dtype))
         chart = scores.new_empty((batch, planes, size, size))
         value = scores.new_empty(batch)
         with launch_device(scores):
-            shift = None
-            if centres:
-                shift = self.centring(scores, lengths, chart, single_root, tiles)
+            shift = self.centring(given, chart, options) if centres else None
             self.launch(
-                name, batch, tile_options(tiles), scores=scores, shift=shift, lengths=lengths,
-                chart=chart, value=value, size=size, single_root=int(single_root), PLANES=planes,
-                **values,
+                name, batch, options, scores=scores, shift=shift, lengths=given.lengths,
+                chart=chart, value=value, size=size, single_root=int(given.single_root),
+                PLANES=planes, **values,
             )  # fmt: skip
         return chart, value
 
-    def soft_tree(
-        self,
-        scores: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
-        save: bool,
-        *,
-        tiles: Tiles | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Inside and outside sweep, one launch."""
+        scores = given.scores
         batch, size, _ = scores.shape
         tree = torch.empty_like(scores)
         chart, value = self.sweep(
-            "soft_tree", self.planes("CHART"), scores, lengths, single_root, tiles, tree=tree,
+            "soft_tree", self.planes("CHART"), given, tree=tree,
             scratch=scores.new_empty((batch, self.planes("FORWARD"), size, size)),
-            MEAN=relaxation == "softmax", SAVE=save,
+            MEAN=given.relaxation == "softmax", SAVE=save,
         )  # fmt: skip
         return tree, value, chart if save else scores.new_empty(0)
 
     def soft_tree_backward(
-        self,
-        grad_tree: Tensor,
-        grad_value: Tensor,
-        saved: Tensor,
-        lengths: Tensor,
-        relaxation: str,
-        single_root: bool,
-        *,
-        tiles: Tiles | None = None,
+        self, grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
     ) -> Tensor:
         """Up and down sweep, one launch."""
         grad_tree = grad_tree.contiguous()
         batch, size, _ = grad_tree.shape
-        options = tile_options(tiles or self.backward_tiles(size, saved.dtype))
+        options = tile_options(self.backward_tiles(size, saved.dtype))
         grad = torch.empty_like(grad_tree)
         with launch_device(saved):
             self.launch(
                 "soft_tree_backward", batch, options, grad_tree=grad_tree,
-                grad_value=grad_value.contiguous(), chart=saved, lengths=lengths,
+                grad_value=grad_value.contiguous(), chart=saved, lengths=given.lengths,
                 scratch=saved.new_empty((batch, self.planes("BACKWARD"), size, size)), grad=grad,
-                size=size, single_root=int(single_root), MEAN=relaxation == "softmax",
+                size=size, single_root=int(given.single_root), MEAN=given.relaxation == "softmax",
             )  # fmt: skip
         return grad
 
-    def inside_chart(
-        self, scores: Tensor, lengths: Tensor, single_root: bool, keep: bool, tiles: Tiles | None
-    ) -> tuple[Tensor, Tensor]:
+    def inside_chart(self, given: Batch, keep: bool) -> tuple[Tensor, Tensor]:
         """The entropy chart, with its normalisers if ``keep``, and the log-partition."""
-        planes = "SAMPLE" if keep else "CENTRE" if self.centres(scores.dtype) else "VALUE"
-        return self.sweep(
-            "log_partition", self.planes(planes), scores, lengths, single_root, tiles, KEEP=keep
-        )
+        planes = "SAMPLE" if keep else "CENTRE" if self.centres(given.scores.dtype) else "VALUE"
+        return self.sweep("log_partition", self.planes(planes), given, KEEP=keep)
 
-    def log_partition(
-        self, scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
-    ) -> Tensor:
+    def log_partition(self, given: Batch) -> Tensor:
         """Inside sweep of the entropy relaxation alone."""
-        return self.inside_chart(scores, lengths, single_root, False, tiles)[1]
+        return self.inside_chart(given, False)[1]
 
-    def best_tree(
-        self, scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
         """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
-        tree = torch.empty_like(scores)
-        _, value = self.sweep(
-            "best_tree", self.planes("BEST"), scores, lengths, single_root, tiles, False, tree=tree
-        )
+        tree = torch.empty_like(given.scores)
+        _, value = self.sweep("best_tree", self.planes("BEST"), given, False, tree=tree)
         return tree, value
 
-    def sample_tree(
-        self,
-        scores: Tensor,
-        lengths: Tensor,
-        uniforms: Tensor,
-        single_root: bool,
-        *,
-        tiles: Tiles | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """One inside sweep a sentence, then one program a sample."""
+        scores, lengths = given.scores, given.lengths
         batch, size, _ = scores.shape
         samples = uniforms.shape[0]
-        chart, value = self.inside_chart(scores, lengths, single_root, True, tiles)
+        chart, value = self.inside_chart(given, True)
         trees = scores.new_empty((samples, batch, size, size))
         with launch_device(scores):
             self.launch(
                 "sample_tree", samples * batch, {"num_warps": 1, **COMMON_OPTIONS}, chart=chart,
                 lengths=lengths, uniforms=uniforms.contiguous(),
                 agenda=lengths.new_empty((samples * batch, self.agenda * size)), trees=trees,
-                batch=batch, size=size, single_root=int(single_root),
+                batch=batch, size=size, single_root=int(given.single_root),
                 BLOCK=max(32, triton.next_power_of_2(size)),
             )  # fmt: skip
         return trees, value

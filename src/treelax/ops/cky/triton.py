@@ -17,18 +17,10 @@ def choose_tiles(size: int, dtype: torch.dtype | None = None) -> Tiles:
     return Tiles(16, 16, 8) if size <= 32 else Tiles(32, 16, 16)
 
 
-_program = TritonBackend(
+BACKEND = TritonBackend(
     triton_kernels,
     sweeps_generated,
     forward_tiles=choose_tiles,
     backward_tiles=choose_tiles,
     agenda=1,
 )
-
-planes = _program.planes
-saved_shape = _program.saved_shape
-soft_tree = _program.soft_tree
-soft_tree_backward = _program.soft_tree_backward
-log_partition = _program.log_partition
-best_tree = _program.best_tree
-sample_tree = _program.sample_tree

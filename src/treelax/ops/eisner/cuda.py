@@ -15,17 +15,11 @@ import torch
 from torch import Tensor
 
 from treelax.ops import nvrtc, problems
-from treelax.ops.eisner import ALGORITHM, triton
-from treelax.ops.eisner.triton import best_tree, log_partition, sample_tree
+from treelax.ops.backend import Batch
+from treelax.ops.eisner import ALGORITHM
+from treelax.ops.eisner.triton import BACKEND as TRITON
 
-__all__ = [
-    "best_tree",
-    "log_partition",
-    "sample_tree",
-    "saved_shape",
-    "soft_tree",
-    "soft_tree_backward",
-]
+best_tree, log_partition, sample_tree = TRITON.best_tree, TRITON.log_partition, TRITON.sample_tree
 PLANES = {"soft_tree": 5, "soft_tree_backward": 7}  # of a chart in shared memory
 TILE = 16
 TILED = {"soft_tree": 6688, "soft_tree_backward": 13376}  # numbers in shared memory for tiles
@@ -119,24 +113,18 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
     """Of the chart, the normalisers of its cells and their contributions."""
     shape = choose(batch, size, dtype)
     if shape is None:
-        return triton.saved_shape(batch, size, dtype)
+        return TRITON.saved_shape(batch, size, dtype)
     return (batch, 8, shape.plane(size))
 
 
-def soft_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
-    save: bool,
-    validate: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+def soft_tree(given: Batch, save: bool, validate: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Inside and outside sweep in one launch, which also checks the scores if ``validate``."""
+    scores, lengths, relaxation, single_root = given
     batch, size, _ = scores.shape
     device = scores.get_device()
     own = plan(device, scores.dtype, relaxation, batch, size)
     if own is None:
-        found = triton.soft_tree(scores, lengths, relaxation, single_root, save)
+        found = TRITON.soft_tree(given, save)
         if validate:
             problems.launch_validation(ALGORITHM, scores, lengths, found[1])
         return found
@@ -149,20 +137,16 @@ def soft_tree(
 
 
 def soft_tree_backward(
-    grad_tree: Tensor,
-    grad_value: Tensor | None,
-    saved: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
+    grad_tree: Tensor, grad_value: Tensor | None, saved: Tensor, given: Batch
 ) -> Tensor:
     """Up and down sweep in one launch."""
+    _, lengths, relaxation, single_root = given
     batch, size, _ = grad_tree.shape
     device = grad_tree.get_device()
     own = plan(device, grad_tree.dtype, relaxation, batch, size)
     if own is None:
         value = grad_tree.new_zeros(batch) if grad_value is None else grad_value
-        return triton.soft_tree_backward(grad_tree, value, saved, lengths, relaxation, single_root)
+        return TRITON.soft_tree_backward(grad_tree, value, saved, given)
     scratch, grad = grad_tree.new_empty(own.scratch), torch.empty_like(grad_tree)
     tensors = (None, grad_tree, grad_value, lengths, saved, scratch, grad, None, None)
     own.backward(device, packed(tensors, batch, size, single_root, True))

@@ -10,8 +10,6 @@ import torch
 from treelax.ops.chart.triton import Tiles, TritonBackend
 from treelax.ops.eisner import sweeps_generated, triton_kernels
 
-__all__ = ["BACKWARD_TILES", "FORWARD_TILES", "Tiles", "choose_tiles"]
-
 #: Tile sizes by the largest chart size ``N = n + 1`` they serve. On an H200 the fastest tiles had one
 #: entry a thread: benchmarks/results/tune-triton-h200-2026-11-15.csv, at n = 10, 20, 40 and 80.
 FORWARD_TILES: tuple[tuple[int, Tiles], ...] = (
@@ -37,19 +35,10 @@ def choose_tiles(size: int, table: tuple[tuple[int, Tiles], ...], dtype: torch.d
     return tiles
 
 
-_program = TritonBackend(
+BACKEND = TritonBackend(
     triton_kernels,
     sweeps_generated,
     forward_tiles=lambda size, dtype: choose_tiles(size, FORWARD_TILES, dtype),
     backward_tiles=lambda size, dtype: choose_tiles(size, BACKWARD_TILES, dtype),
     agenda=2,
 )
-
-planes = _program.planes
-centring = _program.centring
-saved_shape = _program.saved_shape
-soft_tree = _program.soft_tree
-soft_tree_backward = _program.soft_tree_backward
-log_partition = _program.log_partition
-best_tree = _program.best_tree
-sample_tree = _program.sample_tree

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from treelax.ops.backend import FORBIDDEN, NO_TREE, bounded
+from treelax.ops.backend import FORBIDDEN, NO_TREE, Batch, bounded
 from treelax.ops.checks import arc_mask
 from treelax.ops.matrix_tree.arithmetic import Linear, Log, fold
 from treelax.ops.matrix_tree.contraction import best_heads
@@ -206,37 +206,33 @@ def run_partition(
 
 
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-    return (batch, size, size)
+    """Nothing: the backward pass is another run, from the scores."""
+    return (0,)
 
 
-def soft_tree(
-    scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    tree, value = carefully(partial(run_marginals, single_root), scores, lengths)
-    saved = scores.clone() if save else scores.new_empty(0)
-    return tree.to(scores.dtype), value.to(scores.dtype), saved
+def soft_tree(given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+    scores = given.scores
+    tree, value = carefully(partial(run_marginals, given.single_root), scores, given.lengths)
+    return tree.to(scores.dtype), value.to(scores.dtype), scores.new_empty(0)
 
 
 def soft_tree_backward(
-    grad_tree: Tensor,
-    grad_value: Tensor,
-    saved: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
+    grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
 ) -> Tensor:
     """The Jacobian of the marginals is the Hessian of the log-partition, hence symmetric: its product
     with a gradient is the derivative of the marginals in that direction."""
-    run = partial(run_marginals, single_root)
-    tree, derivative, _ = carefully(run, saved, lengths, grad_tree)
-    return (derivative + grad_value[:, None, None] * tree).to(saved.dtype)
+    run = partial(run_marginals, given.single_root)
+    tree, derivative, _ = carefully(run, given.scores, given.lengths, grad_tree)
+    return (derivative + grad_value[:, None, None] * tree).to(given.scores.dtype)
 
 
-def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    return carefully(partial(run_partition, single_root), scores, lengths)[0].to(scores.dtype)
+def log_partition(given: Batch) -> Tensor:
+    run = partial(run_partition, given.single_root)
+    return carefully(run, given.scores, given.lengths)[0].to(given.scores.dtype)
 
 
-def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+def best_tree(given: Batch) -> tuple[Tensor, Tensor]:
+    scores, lengths, _, single_root = given
     arcs = arc_mask(lengths, scores.shape[-1])
     weights = bounded(scores, arcs)
     heads = best_heads(wide(weights), arcs, single_root)
@@ -318,9 +314,8 @@ def run_samples(
     return sampler.draw_heads(uniforms), sampler.sound()
 
 
-def sample_tree(
-    scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-) -> tuple[Tensor, Tensor]:
+def sample_tree(given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    scores, lengths, _, single_root = given
     samples, (batch, size, _) = uniforms.shape[0], scores.shape
     flat = uniforms.flatten(0, 1)
     many, lengths_of_many = scores.repeat(samples, 1, 1), lengths.repeat(samples)

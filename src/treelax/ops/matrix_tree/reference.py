@@ -9,13 +9,13 @@ shares a derivation with the other backends.
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import torch
 from torch import Tensor
 
-from treelax.ops.backend import FORBIDDEN, NO_TREE, bounded
+from treelax.ops.backend import FORBIDDEN, NO_TREE, Batch, bounded
+from treelax.ops.chart.reference import gradient_of_loops
 from treelax.ops.checks import arc_mask
 
 Arc = tuple[int, int]  # head, modifier
@@ -86,51 +86,30 @@ def marginals(walk: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     return torch.stack(rows), value
 
 
-def soft(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    """Marginals ``(B, N, N)`` and log-partition ``(B,)`` of a batch."""
+def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+    """Nothing: the backward pass runs the loops again under autograd."""
+    return (0,)
+
+
+def soft_tree(given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+    scores = given.scores
     trees, values = [], []
-    for walk in chains(scores, lengths):
-        rows, value = marginals(walk, single_root)
+    for walk in chains(scores, given.lengths):
+        rows, value = marginals(walk, given.single_root)
         missing = scores.shape[-1] - 1 - len(rows)
         trees.append(torch.nn.functional.pad(rows, (0, missing, 1, missing)).mT)
         values.append(value)
-    return torch.stack(trees).to(scores), torch.stack(values).to(scores)
-
-
-def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-    """The scores are kept; the backward pass runs the loops again under autograd."""
-    return (batch, size, size)
-
-
-def soft_tree(
-    scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    tree, value = soft(scores, lengths, single_root)
-    return tree, value, scores.clone() if save else scores.new_empty(0)
+    return torch.stack(trees).to(scores), torch.stack(values).to(scores), scores.new_empty(0)
 
 
 def soft_tree_backward(
-    grad_tree: Tensor,
-    grad_value: Tensor,
-    saved: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
+    grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
 ) -> Tensor:
-    def differentiate() -> Tensor:
-        scores = saved.detach().cpu().requires_grad_()
-        outputs = soft(scores, lengths.cpu(), single_root)
-        (grad,) = torch.autograd.grad(outputs, scores, (grad_tree.cpu(), grad_value.cpu()))
-        return grad
-
-    # A custom operation runs with autograd switched off in its thread; another thread has it on. On
-    # the CPU, because autograd's thread for a GPU is the very one that would wait here.
-    with ThreadPoolExecutor(1) as fresh:
-        return fresh.submit(differentiate).result().to(saved.device)
+    return gradient_of_loops(soft_tree, given, grad_tree, grad_value)
 
 
-def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    return soft(scores, lengths, single_root)[1]
+def log_partition(given: Batch) -> Tensor:
+    return soft_tree(given, False)[1]
 
 
 def find_cycle(heads: dict[int, int]) -> set[int]:
@@ -174,7 +153,8 @@ def best_heads(arcs: dict[Arc, Key]) -> dict[int, int]:
     return {m: heads[m] for m in cycle} | {m: h for h, m in chosen}
 
 
-def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+def best_tree(given: Batch) -> tuple[Tensor, Tensor]:
+    scores, lengths, _, single_root = given
     tree = torch.zeros_like(scores)
     for b, walk in enumerate(chains(scores, lengths)):
         arcs = {}
@@ -198,10 +178,9 @@ def draw(probabilities: Tensor, uniform: float) -> int:
     return int(above.to(torch.uint8).argmax())
 
 
-def sample_tree(
-    scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
-) -> tuple[Tensor, Tensor]:
+def sample_tree(given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
     """One head after another, from its marginal given those already drawn."""
+    scores, lengths, _, single_root = given
     trees = scores.new_zeros((uniforms.shape[0], *scores.shape))
 
     def settle(walk: Tensor, m: int, h: int) -> None:
@@ -220,4 +199,4 @@ def sample_tree(
                 h = draw(marginals(walk, False)[0][m - 1], uniform[m])
                 settle(walk, m, h)
                 tree[h, m] = 1
-    return trees, log_partition(scores, lengths, single_root)
+    return trees, log_partition(given)

@@ -1,8 +1,7 @@
 """Non-projective trees on a GPU, through Triton.
 
 `treelax.ops.matrix_tree.triton_kernels` says how the kernels work. This module allocates and
-launches. Its functions are those of `treelax.ops.backend.Backend`; ``tiles=`` overrides the tile
-sizes, for tuning.
+launches. Its functions are those of `treelax.ops.backend.Backend`.
 
 Marginals, their gradient and samples are two launches: a linear one, and one that repeats in the log
 domain the sentences for which the first saw too small numbers. Both are queued at once.
@@ -16,6 +15,7 @@ import torch
 import triton
 from torch import Tensor
 
+from treelax.ops.backend import Batch
 from treelax.ops.chart.triton import Tiles, launch_device, tile_options
 from treelax.ops.matrix_tree import triton_discrete, triton_kernels
 
@@ -36,15 +36,8 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
     return (batch, size, size)
 
 
-def soft_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
-    save: bool,
-    *,
-    tiles: Tiles | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+def soft_tree(given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
+    scores = given.scores
     batch, size, _ = scores.shape
     levels = max(1, (size - 1).bit_length())
     saved, tree, value = torch.empty_like(scores), torch.empty_like(scores), scores.new_empty(batch)
@@ -53,22 +46,15 @@ def soft_tree(
     with launch_device(scores):
         for logarithms in (False, True):
             triton_kernels.soft_tree_kernel[(batch,)](
-                scores, lengths, chain if logarithms else chain.view(scores.dtype), saved, tree,
-                value, size, levels, entries, int(single_root), LOG=logarithms,
-                **tile_options(tiles or TILES),
+                scores, given.lengths, chain if logarithms else chain.view(scores.dtype), saved,
+                tree, value, size, levels, entries, int(given.single_root), LOG=logarithms,
+                **tile_options(TILES),
             )  # fmt: skip
     return tree, value, saved if save else scores.new_empty(0)
 
 
 def soft_tree_backward(
-    grad_tree: Tensor,
-    grad_value: Tensor,
-    saved: Tensor,
-    lengths: Tensor,
-    relaxation: str,
-    single_root: bool,
-    *,
-    tiles: Tiles | None = None,
+    grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
 ) -> Tensor:
     batch, size, _ = saved.shape
     levels = max(1, (size - 1).bit_length())
@@ -78,51 +64,47 @@ def soft_tree_backward(
     with launch_device(saved):
         for logarithms in (False, True):
             triton_kernels.soft_tree_backward_kernel[(batch,)](
-                grad_tree.contiguous(), grad_value.contiguous(), saved, lengths,
+                grad_tree.contiguous(), grad_value.contiguous(), saved, given.lengths,
                 chain if logarithms else chain.view(saved.dtype), grad, size, levels, entries,
-                int(single_root), LOG=logarithms,
-                **tile_options(tiles or BACKWARD_TILES),
+                int(given.single_root), LOG=logarithms, **tile_options(BACKWARD_TILES),
             )  # fmt: skip
     return grad
 
 
-def log_partition(
-    scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
-) -> Tensor:
+def log_partition(given: Batch) -> Tensor:
     """That of the marginals: the way down alone would save a third."""
-    return soft_tree(scores, lengths, "entropy", single_root, False, tiles=tiles)[1]
+    return soft_tree(given, False)[1]
 
 
-def best_tree(
-    scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
-) -> tuple[Tensor, Tensor]:
+def room_for_best_trees(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Vectors of whole numbers, of each round too, and of float64: ``whole`` and ``gains``."""
+    batch, size, _ = scores.shape
+    rounds = triton_discrete.ROUND_VECTORS.value * (size + 1)
+    rows = triton_discrete.VECTORS.value + rounds
+    whole = scores.new_empty((batch, rows, size), dtype=torch.int32)
+    gains = (batch, triton_discrete.GAINS.value, size)
+    return whole, scores.new_empty(gains, dtype=torch.float64)
+
+
+def best_tree(given: Batch) -> tuple[Tensor, Tensor]:
+    scores = given.scores
     batch, size, _ = scores.shape
     arcs, tree, value = torch.empty_like(scores), torch.empty_like(scores), scores.new_empty(batch)
-    rounds = triton_discrete.ROUND_VECTORS.value * (size + 1)
-    whole = lengths.new_empty(
-        (batch, triton_discrete.VECTORS.value + rounds, size), dtype=torch.int32
-    )
-    gains = scores.new_empty((batch, triton_discrete.GAINS.value, size), dtype=torch.float64)
+    whole, gains = room_for_best_trees(scores)
     with launch_device(scores):
         triton_discrete.best_tree_kernel[(batch,)](
-            scores, lengths, arcs, whole, gains, tree, value, size, size.bit_length(),
-            int(single_root), **tile_options(tiles or TILES),
+            scores, given.lengths, arcs, whole, gains, tree, value, size, size.bit_length(),
+            int(given.single_root), **tile_options(TILES),
         )  # fmt: skip
     return tree, value
 
 
-def sample_tree(
-    scores: Tensor,
-    lengths: Tensor,
-    uniforms: Tensor,
-    single_root: bool,
-    *,
-    tiles: Tiles | None = None,
-) -> tuple[Tensor, Tensor]:
+def sample_tree(given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
     """Marginals of a sentence, then one program a sample."""
+    scores, lengths = given.scores, given.lengths
     batch, size, _ = scores.shape
     samples = uniforms.shape[0]
-    marginals, value, saved = soft_tree(scores, lengths, "entropy", single_root, True, tiles=tiles)
+    marginals, value, saved = soft_tree(given, True)
     draws = samples * batch
     chain = scores.new_empty(draws * 2 * (size - 1) * (size + 1), dtype=torch.float64)
     tops = lengths.new_empty((draws, size), dtype=torch.int32)
@@ -134,7 +116,7 @@ def sample_tree(
             triton_discrete.sample_tree_kernel[(draws,)](
                 saved, marginals, lengths, uniforms,
                 chain if logarithms else chain.view(scores.dtype), tops, again, trees, batch, size,
-                int(single_root), LOG=logarithms, BLOCK=max(32, triton.next_power_of_2(size)),
-                **tile_options(tiles or SAMPLE_TILES),
+                int(given.single_root), LOG=logarithms,
+                BLOCK=max(32, triton.next_power_of_2(size)), **tile_options(SAMPLE_TILES),
             )  # fmt: skip
     return trees, value

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops import dispatch
-from treelax.ops.backend import Algorithm
+from treelax.ops.backend import Algorithm, Batch
 from treelax.ops.call import Call
 from treelax.ops.function import SETTINGS, Settings, call_best_tree
 from treelax.ops.library import (
@@ -101,7 +101,8 @@ def oracle(algorithm: Algorithm, lengths: Tensor, single_root: bool, backend: st
 
     def best(scores: Tensor, sentences: Tensor | None) -> Tensor:
         words = lengths if sentences is None else lengths[sentences]
-        tree: Tensor = module.best_tree(scores.contiguous(), words, single_root)[0]
+        given = Batch(scores.contiguous(), words, single_root=single_root)
+        tree: Tensor = module.best_tree(given)[0]
         return tree
 
     return best

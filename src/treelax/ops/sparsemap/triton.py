@@ -14,7 +14,7 @@ from treelax.ops.backend import Algorithm
 from treelax.ops.chart.triton import COMMON_OPTIONS, Tiles, launch_device, tile_options
 from treelax.ops.cky import triton as cky
 from treelax.ops.eisner import triton as eisner
-from treelax.ops.matrix_tree import triton_discrete
+from treelax.ops.matrix_tree.triton import room_for_best_trees
 from treelax.ops.sparsemap import triton_kernels
 from treelax.ops.sparsemap.limits import most_trees, usual_room
 from treelax.ops.sparsemap.plain import Solution
@@ -23,8 +23,8 @@ from treelax.ops.sparsemap.plain import Solution
 TILES = Tiles(32, 8, 8)
 #: Planes of a chart, by the kind of algorithm.
 PLANES = {
-    triton_kernels.PROJECTIVE.value: eisner.planes("BEST"),
-    triton_kernels.BINARY.value: cky.planes("BEST"),
+    triton_kernels.PROJECTIVE.value: eisner.BACKEND.planes("BEST"),
+    triton_kernels.BINARY.value: cky.BACKEND.planes("BEST"),
     triton_kernels.NON_PROJECTIVE.value: 1,
 }
 
@@ -43,8 +43,6 @@ def solve(
     algorithm: Algorithm,
     single_root: bool,
     max_iterations: int | None,
-    *,
-    tiles: Tiles | None = None,
 ) -> Solution:
     """The arguments are those of `treelax.ops.sparsemap.plain.solve`, scores ``(B, N, N)``.
 
@@ -56,7 +54,7 @@ def solve(
     limit = max(1, min(size * size, most + 1))
     room = usual_room(algorithm.room(size), size * size, most)
     while True:
-        options = (algorithm, single_root, most, room, tiles)
+        options = (algorithm, single_root, most, room)
         solution, full = launch(scores.contiguous(), lengths, start, *options)
         if room >= limit or not checks.readable(full) or not bool(full.any()):
             return solution
@@ -71,7 +69,6 @@ def launch(
     single_root: bool,
     most: int,
     room: int,
-    tiles: Tiles | None,
 ) -> tuple[Solution, Tensor]:
     """The solution with supports of ``room`` trees, and where that was not enough."""
     batch, size, _ = scores.shape
@@ -91,17 +88,13 @@ def launch(
     chart = scores.new_empty((batch, PLANES[kind], size, size))
     whole = gains = None
     if kind == triton_kernels.NON_PROJECTIVE.value:
-        rounds = triton_discrete.ROUND_VECTORS.value * (size + 1)
-        whole = lengths.new_empty(
-            (batch, triton_discrete.VECTORS.value + rounds, size), dtype=torch.int32
-        )
-        gains = scores.new_empty((batch, triton_discrete.GAINS.value, size))
+        whole, gains = room_for_best_trees(scores)
     with launch_device(scores):
         triton_kernels.sparsemap_kernel[(batch,)](
             scores, lengths, start, rest, tree, value, chart, whole, gains, point, gap, full,
             trees, parts, weights, right, system, inverse, vectors, size, size.bit_length(),
             int(single_root), room, row, most, KIND=kind,
-            **tile_options(tiles or choose_tiles(kind, size)),
+            **tile_options(choose_tiles(kind, size)),
         )  # fmt: skip
     return Solution(point, gap, trees, weights, inverse[:, 1:, 1:].contiguous()), full
 
