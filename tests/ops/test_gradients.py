@@ -20,7 +20,6 @@ from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
 
 BACKENDS = ["reference", "diagonal", "native"]
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
-every_smooth_operation = pytest.mark.parametrize("operation", SMOOTH)
 
 
 class Recorded(TorchDispatchMode):
@@ -83,15 +82,15 @@ def test_shapes_of_plain_pytorch(structure):
 
 @every_algorithm
 @every_backend
-@every_smooth_operation
-def test_second_derivatives_are_an_error(structure, backend, operation):
+def test_second_derivatives_are_an_error(structure, backend):
     """Also where the value is linear: only the scores tie the graph together."""
     scores = draw(structure, 2, n=3).requires_grad_()
-    value = OPERATIONS[operation](structure, scores, None, backend=backend)
-    for scalar in (value.square().sum(), value.flatten()[1]):
-        (grad,) = torch.autograd.grad(scalar, scores, create_graph=True)
-        with pytest.raises(SecondDerivativeError, match="second derivative"):
-            grad.square().sum().backward()
+    values = [OPERATIONS[name](structure, scores, None, backend=backend) for name in SMOOTH]
+    for value in (*values, structure.sparsemap(scores, backend=backend).tree):
+        for scalar in (value.square().sum(), value.flatten()[1]):
+            (grad,) = torch.autograd.grad(scalar, scores, create_graph=True)
+            with pytest.raises(SecondDerivativeError, match="second derivative"):
+                grad.square().sum().backward()
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in jvp
@@ -116,24 +115,21 @@ def test_forward_mode_is_an_error(structure, operation):
 
 
 @every_structure
-def test_what_has_no_gradient(structure):
-    scores = draw(structure, 2).requires_grad_()
+def test_what_has_a_gradient(structure):
+    """It has it as often as it is asked for."""
+    scores = draw(structure, 3).requires_grad_()
     for name, operation in OPERATIONS.items():
-        assert operation(structure, scores, None).requires_grad == (name in SMOOTH)
+        result = operation(structure, scores, LENGTHS)
+        assert result.requires_grad == (name in SMOOTH)
+        if name in SMOOTH:
+            loss = result.square().sum()
+            grads = [torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2)]
+            assert torch.equal(*grads)
         with torch.no_grad():
             assert not operation(structure, scores, None).requires_grad
 
 
 # ── graphs ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@every_structure
-@every_smooth_operation
-def test_a_graph_can_be_walked_twice(structure, operation):
-    scores = draw(structure, 3).requires_grad_()
-    loss = OPERATIONS[operation](structure, scores, LENGTHS).square().sum()
-    first, second = (torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2))
-    assert torch.equal(first, second)
 
 
 def strided(tensor):
@@ -147,7 +143,7 @@ def unaligned(tensor):
 
 @every_algorithm
 @every_backend
-@every_smooth_operation
+@pytest.mark.parametrize("operation", ["relaxed", "log_partition"])
 def test_hooks_on_saved_tensors(structure, backend, operation):
     """A hook may bring back another layout, as when a tensor was kept elsewhere, and nothing else."""
     scores = draw(structure, 3).float().requires_grad_()

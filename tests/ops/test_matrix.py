@@ -9,6 +9,7 @@ emulation (``test_cuda_kernels.py``) and on a GPU (``tests/test_cuda.py``).
 import functools
 import itertools
 
+import networkx
 import pytest
 import torch
 from hypothesis import given, settings
@@ -204,7 +205,7 @@ problem = functools.cache(Problem)
 
 @every_cell(CELLS)
 @every_dtype
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 33])
+@pytest.mark.parametrize("n", [1, 2, 5, 17, 33])
 def test_soft_trees_and_gradients(structure, backend, dtype, n):
     p = problem(structure, n)
     for relaxation in structure.relaxations:
@@ -222,7 +223,7 @@ def test_soft_trees_and_gradients(structure, backend, dtype, n):
 
 
 @every_cell(CELLS)
-@pytest.mark.parametrize("n", [1, 2, 5, 17, 33])
+@pytest.mark.parametrize("n", [1, 5, 17, 33])
 def test_best_trees_and_samples_for_the_same_uniforms(structure, backend, n):
     p = problem(structure, n)
     best, sample = p.discrete
@@ -256,7 +257,7 @@ def test_finite_differences(structure, backend):
 
 
 @every_cell(CELLS)
-@pytest.mark.parametrize(("scale", "offset"), [(1, 0), (10, 0), (100, 0), (1, -1000), (10, 1000)])
+@pytest.mark.parametrize(("scale", "offset"), [(10, 0), (100, 0), (1, -1000)])
 def test_float32_keeps_its_digits(structure, backend, scale, offset):
     """Charts hold values of thousands, which float32 centres; Laplacians would be singular."""
     # plain PyTorch does not centre float64, but takes logarithms of it, too
@@ -278,7 +279,7 @@ def test_float32_keeps_its_digits(structure, backend, scale, offset):
 
 
 @every_cell(REFERENCE + CELLS)
-@pytest.mark.parametrize("scale", [1e31, 1e30, -1e30, 1e-42, 0.0])
+@pytest.mark.parametrize("scale", [1e31, -1e30, 1e-42])
 def test_extreme_scores_give_numbers(structure, backend, scale):
     """A forbidden part stays so, whatever another one promises."""
     n = 6 if backend == "reference" else 12
@@ -304,14 +305,6 @@ def test_extreme_scores_give_numbers(structure, backend, scale):
     assert values.isfinite().all()
     even = structure.log_count(n) + float(parts) * max(-LIMIT, min(LIMIT, scale))
     assert values[3].item() == pytest.approx(even, rel=1e-5)
-
-
-@every_cell(CELLS)
-def test_scores_beyond_the_limit_count_as_the_limit(structure, backend):
-    scores = torch.zeros(2, *event(structure, 3))
-    scores[0, 0, 1] = 3e38
-    value = structure.log_partition(scores, backend=backend)
-    assert value[0].item() == pytest.approx(LIMIT)
 
 
 # ── sentences do not see each other ──────────────────────────────────────────────────────────────
@@ -413,29 +406,6 @@ def test_bad_values_are_refused(structure, backend):
                 operation(structure, zeros, refused[1][1], backend=backend, validate=False)
 
 
-@every_cell(REFERENCE + CELLS)
-def test_forbidden_roots(structure, backend):
-    """A tree whose arcs cross; two words that only the root may head."""
-    if not structure.rooted:
-        return
-    crossing, two_roots = torch.full((5, 5), -torch.inf), torch.full((3, 3), -torch.inf)
-    for head, modifier in [(0, 2), (2, 4), (4, 1), (1, 3)]:
-        crossing[head, modifier] = 0
-    two_roots[0, 1:] = 0
-    for operation, (scores, exists) in itertools.product(
-        OPERATIONS.values(),
-        (
-            (crossing, isinstance(structure, tx.NonProjective)),
-            (two_roots, not structure.single_root),
-        ),
-    ):
-        if exists:
-            operation(structure, scores, None, backend=backend)
-        else:
-            with pytest.raises(NoTreeError):
-                operation(structure, scores, None, backend=backend)
-
-
 # ── properties ───────────────────────────────────────────────────────────────────────────────────
 
 #: A float64 sum over a chart of at most 12 words at scores up to ±50.
@@ -498,19 +468,31 @@ def test_properties(sentence):
         assert largest_error(more - value, torch.full((3,), 3.0)) < CLOSE
 
 
-@every_cell([(tx.Projective(), "native"), (tx.NonProjective(), "native"), (tx.Binary(), "native")])
-def test_exchanging_left_and_right(structure, backend):
-    """Mirrored scores give the mirrored tree, the root arcs kept."""
-    for n in (2, 7):
-        scores = draw(structure, 2, n=n)
-        order = torch.arange(n - 1, -1, -1)
-        if structure.rooted:
-            order = torch.cat((torch.zeros(1, dtype=torch.long), order + 1))
+@pytest.mark.parametrize("single_root", [False, True])
+def test_best_trees_of_networkx(single_root):
+    n, structure = 12, tx.NonProjective(single_root)
+    scores = torch.randint(-20, 21, (8, n + 1, n + 1), generator=seeded()).double()
+    expected = []
+    for weights in scores.long().tolist():
+        graph = networkx.DiGraph()
+        for h, m in itertools.permutations(range(n + 1), 2):
+            if m:  # a thousand is more than any tree makes up for
+                graph.add_edge(h, m, weight=weights[h][m] - 1000 * (single_root and h == 0))
+        best = networkx.maximum_spanning_arborescence(graph)
+        expected.append(sum(weights[h][m] for h, m in best.edges))
+    for backend in ("reference", "diagonal", "native"):
+        best = structure.argmax(scores, backend=backend)
+        assert structure.contains(best, torch.full((8,), n)).all()
+        assert total(best, scores).tolist() == expected
 
-        def mirror(x, order=order):
-            x = x[:, order][:, :, order]
-            return x if structure.rooted else x.mT
 
-        expected = mirror(structure.marginals(scores, backend=backend)[0])
-        got = structure.marginals(mirror(scores), backend=backend)[0]
-        assert largest_error(got, expected) < CLOSE
+@pytest.mark.parametrize("structure", [tx.NonProjective(), tx.NonProjective(True)], ids=str)
+def test_plain_pytorch_reads_no_value_off_the_cpu(structure):
+    """A GPU would wait for it; the meta device, which has no values, raises."""
+    scores = torch.empty(3, *event(structure, 3), device="meta", requires_grad=True)
+    lengths = torch.empty(3, dtype=torch.int64, device="meta")
+    for name, operation in OPERATIONS.items():
+        result = operation(structure, scores, lengths, backend="diagonal", validate=False)
+        assert result.shape[-2:] == (scores.shape[-2:] if result.dim() > 1 else scores.shape[:1])
+        if name in SMOOTH:
+            assert torch.autograd.grad(result.sum(), scores)[0].shape == scores.shape

@@ -5,7 +5,6 @@ import pickle
 import pytest
 import torch
 from matrix import (
-    LABELS,
     column,
     draw,
     event,
@@ -19,7 +18,7 @@ from tolerances import EXACT, VALUE_F32, largest_error
 from torch.autograd import gradcheck
 
 import treelax as tx
-from treelax.errors import InputError, NoTreeError, SecondDerivativeError
+from treelax.errors import InputError, NoTreeError
 from treelax.ops import checks
 
 FIELDS = ("tree", "gap", "indices", "weights")
@@ -75,15 +74,29 @@ def test_it_solves_the_quadratic_program(structure, scale):
 
 
 @every_structure
-@pytest.mark.parametrize(("n", "scale"), [(7, 0.1), (9, 1.0), (12, 3.0)])
-def test_no_structure_improves_on_it(structure, n, scale):
-    lengths = torch.tensor([n, n - 3])
-    for dtype, bar in ((torch.float64, 1e-11), (torch.float32, 1e-4)):
-        scores = draw(structure, 2, n=n, scale=scale).to(dtype)
-        point = structure.sparsemap(scores, lengths)
-        assert point.tree.dtype == point.gap.dtype == point.weights.dtype == dtype
+def test_no_structure_improves_on_it(structure):
+    """Random scores of both types; ties, whose weights become 0 together; forbidden parts."""
+    lengths = torch.tensor([9, 6])
+    scores = draw(structure, 2, n=9)
+    forbidden = scores.clone()
+    forbidden[:, 1, 3] = forbidden[:, 2, 4] = -torch.inf
+    ties = (3 * scores).round()
+    cases = (
+        (scores, 1e-10),
+        (scores.float(), 1e-4),
+        (ties, 1e-6),
+        (0 * ties, 1e-6),
+        (forbidden, 1e-10),
+    )
+    for given, bar in cases:
+        point, grad = derived(structure, given, torch.ones_like(given), lengths)
+        assert point.tree.dtype == point.gap.dtype == point.weights.dtype == given.dtype
         assert point.gap.max() < 1e-10
-        assert violation(structure, scores, point.tree, lengths) < bar
+        assert violation(structure, given, point.tree.detach(), lengths) < bar
+        assert grad.isfinite().all()
+    assert not point.tree[:, 1, 3].any()
+    with pytest.raises(NoTreeError):
+        structure.sparsemap(torch.full_like(scores, -torch.inf))
 
 
 @every_structure
@@ -142,14 +155,6 @@ def test_few_iterations_leave_a_gap():
     assert gaps[-1] < 1e-11
 
 
-def test_labels_of_no_use():
-    """Labels of equal score share what their part has."""
-    scores = draw(tx.Projective(), 1)[..., None].expand(1, 5, 5, LABELS)
-    labelled = tx.Labelled(tx.Projective()).sparsemap(scores)
-    assert labelled.gap.max() < 1e-10
-    assert largest_error(labelled.tree[..., 0], labelled.tree[..., 1]) < 1e-10
-
-
 # ── the gradient ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -162,7 +167,7 @@ def test_gradients(structure):
 
 
 @every_structure
-@pytest.mark.parametrize(("n", "scale"), [(10, 0.1), (20, 0.3), (20, 3.0), (40, 1.0)])
+@pytest.mark.parametrize(("n", "scale"), [(10, 0.1), (20, 3.0)])
 def test_gradients_have_all_directions(structure, n, scale):
     """By finite differences, where those of both sides agree."""
     n = min(n, 12) if structure.event_dim == 3 else n
@@ -193,72 +198,30 @@ def test_gradients_of_hundreds_of_trees_keep_their_digits():
     assert largest_error(once, twice) < 1e-11
 
 
-@pytest.mark.parametrize("n", [15, 20])
-def test_trees_without_a_cycle_to_break_have_the_gradient_of_heads(n):
-    seen = 0
-    for seed in range(8):
-        scores, upstream = (
-            draw(tx.Heads(), n=n, scale=0.3, seed=seed),
-            draw(tx.Heads(), n=n, seed=99),
-        )
-        trees, heads = (derived(s, scores, upstream) for s in (tx.NonProjective(), tx.Heads()))
-        if largest_error(trees[0].tree.detach(), heads[0].tree.detach()) < 1e-10:
-            assert largest_error(trees[1], heads[1]) < 1e-9
-            seen += 1
-    assert seen
-
-
-@every_structure
-def test_there_is_no_second_derivative(structure):
-    if isinstance(structure, tx.Heads):
-        return  # torch's own operations
-    scores = draw(structure).requires_grad_()
-    tree = structure.sparsemap(scores).tree
-    (grad,) = torch.autograd.grad(tree.square().sum(), scores, create_graph=True)
-    with pytest.raises(SecondDerivativeError):
-        grad.sum().backward()
-
-
 # ── backends ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @every_algorithm
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_backends_agree(structure, dtype):
-    lengths = torch.tensor([6, 5, 2, 1, 0])
-    scores, upstream = (draw(structure, 5, n=6, seed=seed).to(dtype) for seed in (1, 3))
+@pytest.mark.parametrize(
+    ("dtype", "scale", "longest"),
+    [(torch.float64, 1, 6), (torch.float32, 1, 6), (torch.float64, 0.1, 12)],
+    ids=str,
+)
+def test_backends_agree(structure, dtype, scale, longest):
+    """Also where supports outgrow their first memory."""
+    lengths = torch.tensor([longest, 5, 2, 1, 0])
+    scores, upstream = (draw(structure, 5, n=longest, seed=seed).to(dtype) for seed in (1, 3))
+    scores *= scale
     scores[0, 1, 3] = -torch.inf
     results = [
         derived(structure, scores, upstream, lengths, backend=backend)
         for backend in ("diagonal", "reference", "native")
     ]
-    bar = 1e-10 if dtype == torch.float64 else VALUE_F32
+    bar = 1e-9 if dtype == torch.float64 else VALUE_F32
     for point, grad in results:
         for got, expected in ((point.tree, results[0][0].tree), (grad, results[0][1])):
             assert largest_error(got.detach(), expected.detach()) < bar
             assert not got[~mask_of(structure, lengths, scores)].any()
-
-
-@every_algorithm
-def test_backends_on_longer_sentences(structure):
-    """Supports that outgrow their first memory, and the gradient of each backend's own support."""
-    scores, upstream = draw(structure, 3, n=15, scale=0.1), draw(structure, 3, n=15, seed=3)
-    results = [
-        derived(structure, scores, upstream, backend=backend) for backend in ("diagonal", "native")
-    ]
-    for point, grad in results:
-        assert point.gap.max() < 1e-10
-        assert largest_error(point.tree.detach(), results[0][0].tree.detach()) < 1e-8
-        assert largest_error(grad, results[0][1]) < 1e-8
-
-
-@every_algorithm
-@pytest.mark.parametrize("backend", ["diagonal", "native"])
-def test_weights_that_become_0_together(structure, backend):
-    """Whole numbers have many: then trees leave without a step."""
-    for scale in (1, 3):
-        scores = draw(structure, 300, n=8, scale=scale).round()
-        assert structure.sparsemap(scores, backend=backend).gap.max() < 1e-11
 
 
 @every_algorithm
@@ -296,20 +259,7 @@ def test_where_no_value_may_be_read_steps_and_memory_are_fixed(structure, monkey
 
 
 @every_structure
-def test_forbidden_parts(structure):
-    scores = draw(structure, 3, n=6)
-    scores[:, 1, 3] = scores[:, 2, 4] = -torch.inf
-    point, grad = derived(structure, scores, draw(structure, 3, n=6, seed=2))
-    assert not point.tree[:, 1, 3].any()
-    assert violation(structure, scores, point.tree.detach()) < 1e-11
-    assert torch.isfinite(grad).all()
-    assert not grad[:, 1, 3].any()
-    with pytest.raises(NoTreeError):
-        structure.sparsemap(torch.full_like(scores, -torch.inf))
-
-
-@every_structure
-@pytest.mark.parametrize("scale", [1e4, 1e30, 3e38])
+@pytest.mark.parametrize("scale", [1e4, 3e38])
 def test_huge_scores(structure, scale):
     unit, upstream = draw(structure, 3, n=6), draw(structure, 3, n=6, seed=2)
     for scores in (scale * unit.clamp(-1, 1), scale * unit.sign()):
@@ -318,27 +268,6 @@ def test_huge_scores(structure, scale):
             assert torch.isfinite(point.tree).all()
             assert torch.isfinite(grad).all()
             assert largest_error(point.weights.sum(-1), torch.ones(3)) < 1e-6
-
-
-def test_one_huge_word_does_not_hide_the_others():
-    scores = draw(tx.Projective(), n=7)
-    huge, forced = scores.clone(), scores.clone()
-    huge[:, 3], forced[:, 3] = -1e30, -torch.inf
-    huge[[1, 5], 3] = 1e30
-    forced[[1, 5], 3] = 0
-    for structure in (tx.Projective(), tx.NonProjective()):
-        got, expected = structure.sparsemap(huge), structure.sparsemap(forced)
-        assert largest_error(got.tree, expected.tree) < 1e-10
-
-
-@every_structure
-def test_ties_end(structure):
-    for scores in (draw(structure, 2, n=5).round(), torch.zeros(2, *event(structure, 5))):
-        point = structure.sparsemap(scores)
-        assert point.gap.max() < 1e-10
-        assert violation(structure, scores, point.tree) < 1e-6
-    even = tx.Heads().sparsemap(torch.zeros(4, 4)).tree
-    assert largest_error(even[:, 1:].amax(0), torch.full((3,), 1 / 3)) < 1e-6
 
 
 @every_structure

@@ -40,16 +40,15 @@ BLOCKS = {"projective": (2, 2), "nonprojective": (4, 4), "binary": (2, 2)}
 #: Words, type, whether in blocks, scale and offset of the scores: wide ones are centred or take
 #: logarithms.
 CASES = (
-    (1, torch.float64, True, 3, 0),
-    (2, torch.float64, False, 3, 0),
+    (1, torch.float64, False, 3, 0),
     (4, torch.float64, True, 3, 0),
     (4, torch.float32, False, 1, 1000),
     (4, torch.float32, True, 300, 0),
 )
 #: Architecture and type of each family of kernels; tests/test_cuda.py runs what these leave out.
 COMPILED = (
-    *("projective 80 fp32", "projective 90 fp64", "binary 90 fp32", "binary 80 fp64"),
-    *("nonprojective 90 fp32", "sparsemap 90 fp64", "problems 90 fp32", "problems 90 fp64"),
+    *("projective 80 fp32", "projective 90 fp64", "binary 90 fp32"),
+    *("nonprojective 90 fp32", "sparsemap 90 fp64", "problems 90 fp32"),
 )
 
 pytestmark = pytest.mark.skipif(
@@ -78,7 +77,7 @@ def test_kernels_agree_with_the_reference_in_the_interpreter():
     jobs = ("projective 0", "projective 1", "binary 0", "nonprojective 0", "nonprojective 1")
     results = run_parts("interpret", jobs, TRITON_INTERPRET="1")
     assert {result["job"] for result in results} == {*jobs}
-    assert all(sum(result["job"] == job for result in results) > 45 for job in jobs)
+    assert all(sum(result["job"] == job for result in results) > 36 for job in jobs)
     # not `error > bar`: a NaN must fail
     failures = [result for result in results if not result["error"] <= result["bar"]]
     assert not failures, "\n".join(map(str, failures))
@@ -88,9 +87,7 @@ def test_kernels_compile_ahead_of_time():
     results = run_parts("compile", COMPILED)
     assert {result["job"] for result in results} == {*COMPILED}
     kinds = {(result["job"], result["kernel"]) for result in results}
-    assert (
-        len(kinds) == len(results) == 8 + 1 + 8 + 5 + 5 + 7 + 4 + 2 + 2
-    )  # centring: float32 alone
+    assert len(kinds) == len(results) == 9 + 8 + 5 + 7 + 4 + 2  # centring: float32 alone
     for result in results:
         kernel, family = result["kernel"], result["job"].split()[0]
         assert result["cubin"] > 1000, result
@@ -249,7 +246,7 @@ class Checks:
         scores, upstream = draw(structure, 4, scale=0.5), draw(structure, 4, seed=2)
         scores[0, 1, 3] = -torch.inf
         backward = plain.backward
-        for most in (None, 2):
+        for most in (None, 2) if self.turn == 0 else (None,):
             found = []
             for backend in ("triton", "diagonal"):
                 # on a CPU the gradient is plain PyTorch's otherwise

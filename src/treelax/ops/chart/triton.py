@@ -1,7 +1,7 @@
 """Chart programs on a GPU, through Triton: allocates, chooses tile sizes and launches.
 
 One program per sentence; the forward pass (inside and outside sweep) and the backward pass (up and
-down sweep) are one launch each. `treelax.ops.chart.triton_parts` says how the kernels work. With
+down sweep) are one launch each. The README here says how the kernels work. With
 ``TRITON_INTERPRET=1`` set before the import everything runs on CPU tensors, slowly.
 """
 

@@ -1,40 +1,4 @@
-"""Layout and building blocks of the GPU kernels: one Triton program per sentence.
-
-**Charts.** Every table is an ``N×N`` plane in global scratch memory (in practice in L1 or L2), laid
-out so that both antecedents of every split are contiguous in ``k``:
-
-- ``right[i][j] = right[j][i] = C→(i,j)`` and ``left[i][j] = left[j][i] = C←(i,j)``;
-- ``inc[i][k] = I→(i,k)`` above the diagonal, ``inc[j][k] = I←(k,j)`` below it.
-
-With ``k = i + t`` a cell ``(i, j = i + w)`` of width ``w`` reads six rows for its three items::
-
-    U(i,j):   s = right[i][k] + left[j][k+1]   0 ≤ t < w   (single root: only t = 0 for i = 0)
-    C→(i,j):  s = inc[i][k]   + right[j][k]    1 ≤ t ≤ w   (t = w is I→(i,j) of this very cell)
-    C←(i,j):  s = left[i][k]  + inc[j][k]      0 ≤ t < w   (t = 0 is I←(i,j) of this very cell)
-
-All other antecedents have a smaller width: ``(i,k)`` has width ``t < w``, ``(k,j)`` width
-``w - t < w`` and ``(k+1,j)`` width ``w - t - 1 < w``. The terms of the cell's own ``I`` come from
-registers, so one barrier per width is enough in every sweep. Diagonals are never read: the masks
-put 0 for ``C(i,i)``. ``C←(0,j)`` is computed like the rest and never used.
-
-**Pushing down without atomics.** In the top-down sweeps a plane of accumulators has two entries per
-complete item: ``U(i,·)`` adds to row ``i`` above the diagonal and ``C→(·,j)`` to row ``j`` below it
-(for ``C←`` the other way round). A row belongs to one cell of a width, so no two threads meet; an
-item's total is the sum of both entries. The accumulators of ``I`` are the soft tree itself.
-
-**Units.** Scores are multiplied by log2(e) on load and the kernels work with ``exp2``. Per item the
-chart keeps the maximum ``m`` of its split scores and ``1/z``, ``z = Σ 2^(s-m)``; the weights
-``b = 2^(s-m)/z`` are recomputed where they are needed. ``d`` is ``s - m``, ``mean_d`` is ``Σ b·d``.
-
-**Tiles.** ``ROWS`` cells of one width times ``LANES`` splits, ``LANES ≤ 32`` so that a row lies
-inside one warp. A tile is a flat vector, lanes innermost, and a matrix only inside a reduction over
-lanes; values per cell are full tiles too (every lane of a row loads the same address, lane 0
-stores). So Triton has one layout to choose from. Of a matrix or of a ``(ROWS,)`` vector it would
-lay out the loads of cells unlike those of splits and change layouts through shared memory, with
-barriers of its own, at every load and store; a pass of Triton 3.6 even fails on that. For the same
-reason ``size`` must not be specialised: an alignment known to Triton gives some loads a layout of
-their own.
-"""
+"""Building blocks of the GPU kernels, one Triton program per sentence; the README here explains them."""
 
 from __future__ import annotations
 
@@ -57,7 +21,7 @@ NOTHING = tl.constexpr(-1e37)
 def sentence(base, planes, size):
     """Start of this program's planes; 64 bits, since ``B·planes·N²`` passes 2³¹.
 
-    The alignment that an even number of planes implies is withheld: see *Tiles* above.
+    The alignment that an even number of planes implies is withheld: see *Tiles* in the README.
     """
     return base + tl.multiple_of(tl.program_id(0).to(tl.int64) * (planes * size * size), 1)
 

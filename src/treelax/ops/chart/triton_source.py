@@ -5,7 +5,7 @@
 writes `sweeps_generated.py` in `treelax.ops.eisner` and `treelax.ops.cky`. They are source, not
 functions over tables, because Triton's layouts are fragile: a tile is one flat vector everywhere, the
 loads of the first chunk of splits stand before any arithmetic, and a width costs one barrier. Sentences
-are short, so the time goes into waiting for memory (`treelax.ops.chart.triton_parts`).
+are short, so the time goes into waiting for memory (the README here).
 
 In the template, ``$r`` repeats a line for every rule, ``$q`` for the rule that makes the parts, ``$o``
 for those with an operand in the same cell, which comes from registers, ``$i`` for the items of parts,

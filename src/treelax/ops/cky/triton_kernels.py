@@ -1,24 +1,6 @@
 """GPU kernels of binary trees: one Triton program per sentence, a few sweeps over widths each.
 
-`treelax.ops.chart.triton_parts` says how tiles, units and barriers work; here is what is different.
-
-**Charts.** One item per span, ``v[i][j] = v[j][i] = v(i,j)``, so that both antecedents of the splits
-``k = i + t`` of a cell ``(i, j = i + w)`` are contiguous::
-
-    s_k = v[i][k] + v[j][k+1]   0 ≤ t < w
-
-**Pushing down without atomics.** In the top-down sweeps a cell adds to its left antecedents in row
-``i`` above the diagonal of one plane, and to its right ones in row ``j`` below the diagonal of
-another one. A row belongs to one cell of a width; an item's total is the sum of both entries. The
-first of the planes is the result itself.
-
-**Parts that every tree has.** Words and the whole sentence are in every tree: they are worth 1 in it,
-their gradient is that of the value, and their scores only add to the value. So no chart holds them,
-and the leaves are 0: numbers that choose nothing cost no digits.
-
-**Centring.** As the README of this folder derives it, except that ``c`` is the mean score of the best
-tree's spans, and a span's score is taken off the word after its split, not the one before. In
-float32 a sentence whose value turns out large is filled in again that way; others pay nothing.
+The READMEs here and in `treelax.ops.chart` explain them.
 """
 
 from __future__ import annotations

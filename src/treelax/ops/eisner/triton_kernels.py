@@ -1,6 +1,6 @@
 """GPU kernels of projective trees: soft ones, the best one, centring by it, and exact samples.
 
-Each sweep goes over the widths with one barrier a width; `treelax.ops.chart.triton_parts` says how the
+Each sweep goes over the widths with one barrier a width; the README of `treelax.ops.chart` says how the
 tables lie in memory and why one barrier is enough.
 """
 

@@ -1,6 +1,6 @@
 """Non-projective trees on a GPU, through Triton.
 
-`treelax.ops.matrix_tree.triton_kernels` says how the kernels work. This module allocates and
+The README of this folder says how the kernels work. This module allocates and
 launches. Its functions are those of `treelax.ops.backend.Backend`.
 
 Marginals, their gradient and samples are two launches: a linear one, and one that repeats in the log

@@ -28,18 +28,6 @@ from treelax.ops.matrix_tree.triton_kernels import (
 )
 
 # -------------------------------------------------------------------------------------- best tree
-# Edmonds's contraction in rounds. A component is a set of positions, named by its smallest one; at first
-# every position is one. In a round every component but the root's takes the best arc into it, and
-# all cycles of components become components at the same time. An arc into a cycle counts by what it
-# gains over the arc that the cycle's component had taken, so every word carries along what to take
-# off its arcs. When no cycle is left, the rounds are undone from the last one: a component that no
-# arc enters yet takes the arc of that round.
-#
-# Arcs are compared by rank, then by score: a forbidden arc costs a rank, an arc from a root that may
-# have one child more ranks than there are arcs. Large numbers in their place would swallow digits. For
-# the same reason gains are sums of two float64, a large one and what it cannot hold: -1e30 may be
-# taken off a score and given back.
-
 # Vectors of whole numbers, ``size`` entries each; then three for every round.
 LABEL = tl.constexpr(0)  # two each: of a step of `find_cycles` and of the one before
 NEXT = tl.constexpr(2)

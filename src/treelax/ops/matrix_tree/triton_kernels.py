@@ -1,39 +1,6 @@
 """GPU kernels of non-projective marginals and their gradient: one Triton program per sentence.
 
-**The walk.** From a word ``x`` one steps to a head ``h`` with weight ``w[x, h] = exp(score - maximum of
-the column)`` and stops at the root. ``P(head of x = h) = w[x, h]·q / Σ``, ``q`` the probability that
-the walk from ``h`` reaches the root before ``x``; q of the root is 1. Words count from 0 here.
-
-**Halving, breadth first.** Level ``l`` cuts the sentence into ``2^l`` intervals, and has within each
-the walk as seen by someone who looks only while it is in that interval. To get from an interval to
-its halves, eliminate either half's words one by one: who stepped to ``k`` now steps to ``h`` with
-``w[k, h]/S_k``, ``S_k = Σ_h w[k, h]``. All intervals of a level do so side by side, so there are
-about n steps in all, with one barrier each. A row ``x`` is kept twice:
-
-- in `stays`, the other half is eliminated: what remains is the row of ``x`` on the next level;
-- in `goes`, its own half is eliminated, itself included: what remains are its first steps ``F`` into
-  the other half, times ``S_x``.
-
-Levels leave ``F`` in different entries of a row of `goes`, since the other halves of all levels are
-disjoint. On the way back, ``q_h(x) = Σ_a F[h, a]·q_a(x) + F[h, root]`` for the ``h`` of the other half,
-from the ``a`` of the half of ``x``. All of it adds, multiplies and divides: no digits are lost in
-differences, and O(n³) operations do.
-
-**One root.** An arc from the root costs ε, and the limit ε → 0 is wanted. So the root is two heads:
-`FREE` collects order 0, `PAID` order 1. ``S`` leaves order 1 out, unless there is nothing else: a
-word that only the root can take. Leading terms of sums, products and quotients follow from leading
-terms, since nothing is subtracted.
-
-**Two arithmetics.** Linear, in the type of the scores, is right as long as all ``S`` and all sums of
-a column are far from 0. Where they are not, a second launch (``LOG``) repeats the sentence with
-logarithms in float64.
-
-**The gradient** of ``Σ grad·marginals`` is the Hessian of the log-partition times ``grad``, and since
-that is symmetric, it is the derivative of the marginals in the direction ``grad``: every number
-takes a tangent along (``TANGENT``). That of a logarithm is an average of others, hence finite.
-
-**Tiles.** ``ROWS`` rows of the walk times ``LANES`` heads, one entry a thread, flat, as
-`treelax.ops.chart.triton_parts` explains.
+The README of this folder explains them.
 """
 
 from __future__ import annotations
