@@ -12,11 +12,13 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 import oracle
 import pytest
 import torch
+from tolerances import gradient_tolerance, largest_error, value_tolerance
 from torch import Tensor
 from toy_structure import Star
 
@@ -187,6 +189,98 @@ def uniforms(table: Tensor) -> Iterator[None]:
 
     with mock.patch.object(torch, "rand", rand):
         yield
+
+
+# ── against the reference ────────────────────────────────────────────────────────────────────────
+
+
+class Problem:
+    """A ragged batch with garbage in its padding, forbidden parts and upstream gradients; what the
+    reference makes of it. The scores are exact in float32."""
+
+    def __init__(
+        self, structure: tx.Structure, n: int, batch: int = 0, scale: float = 2, offset: float = 0
+    ) -> None:
+        batch = batch or (19 if n <= 5 else 5 if n <= 17 else 3)  # 19: more than a group of lanes
+        self.structure = structure
+        self.lengths = torch.randint(0, n + 1, (batch,), generator=seeded(n))
+        self.lengths[:3] = torch.tensor([n, 0, 1])
+        scores = (draw(structure, batch, n=n, scale=scale, seed=n) + offset).float().double()
+        if n > 2:
+            scores[0, 1, 2] = -torch.inf
+        self.mask = mask_of(structure, self.lengths, scores)
+        garbage = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30, -7])
+        choice = torch.randint(5, scores.shape, generator=seeded(n))
+        self.scores = torch.where(self.mask, scores, garbage[choice].double())
+        self.upstream = draw(structure, batch, n=n, seed=n + 1)
+        self.table = torch.rand(3, batch, 2 * n + 2, dtype=torch.float64, generator=seeded(n))
+        # as far as the type goes: rounding may leave it above every cumulative sum
+        self.table[0] = 1
+        self.table[1] = 0
+        #: Long sentences take the loops too long: plain PyTorch, which short ones hold to them.
+        self.judge = "reference" if n <= 17 else "diagonal"
+
+    @functools.cache  # noqa: B019
+    def smooth(self, relaxation: str) -> tuple[Tensor, ...]:
+        """Relaxed tree, value, and the gradient of both, of the reference."""
+        given = self.structure, self.scores, self.lengths, self.judge, relaxation, self.upstream
+        return results(*given)
+
+    @functools.cached_property
+    def discrete(self) -> tuple[Tensor, Tensor]:
+        """Best trees and samples of the reference."""
+        return self.trees(self.judge, self.scores)
+
+    def trees(self, backend: str, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Best trees and samples, with the random numbers of the table."""
+        given, options = (scores, self.lengths.to(scores.device)), {"backend": backend}
+        with uniforms(self.table):
+            sample = self.structure.sample(*given, sample_shape=(3,), **options)
+        return self.structure.argmax(*given, **options), sample
+
+    def agrees(
+        self, backend: str, dtype: torch.dtype, device: str = "cpu", relaxations: Any = None
+    ) -> int:
+        """Check a backend on a device; the number of comparisons."""
+        scores, lengths, upstream = (
+            x.to(device) for x in (self.scores.to(dtype), self.lengths, self.upstream.to(dtype))
+        )
+        relaxations = relaxations or self.structure.relaxations
+        for relaxation in relaxations:
+            given = scores, lengths, backend, relaxation
+            got = [x.cpu() for x in results(self.structure, *given, upstream)]
+            tree, value, grad = self.smooth(relaxation)
+            assert {x.dtype for x in got} == {dtype}
+            assert largest_error(got[0], tree) < value_tolerance(dtype)
+            assert largest_error(got[1], value) < value_tolerance(dtype)
+            assert largest_error(got[2], grad) < gradient_tolerance(dtype)
+            assert not got[0][~self.mask].any()
+            assert not got[2][~self.mask].any()
+            unsaved = soft(self.structure, scores, lengths, relaxation, backend)
+            assert torch.equal(unsaved[0].cpu(), got[0])
+        if dtype == torch.float64:
+            for trees, expected in zip(self.trees(backend, scores), self.discrete, strict=True):
+                assert torch.equal(trees.cpu(), expected)
+        return 7 * len(relaxations) + 2 * (dtype == torch.float64)
+
+
+#: One for all backends.
+problem = functools.cache(Problem)
+
+
+def results(
+    structure: tx.Structure,
+    scores: Tensor,
+    lengths: Tensor,
+    backend: str,
+    relaxation: str,
+    upstream: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Soft tree, value, and the gradient of both."""
+    leaf = scores.clone().requires_grad_()
+    tree, value = soft(structure, leaf, lengths, relaxation, backend)
+    (grad,) = torch.autograd.grad((tree, value), leaf, (upstream, upstream[:, 0, -1].contiguous()))
+    return tree.detach(), value.detach(), grad
 
 
 # ── backends ─────────────────────────────────────────────────────────────────────────────────────

@@ -77,7 +77,7 @@ def test_kernels_agree_with_the_reference_in_the_interpreter():
     jobs = ("projective 0", "projective 1", "binary 0", "nonprojective 0", "nonprojective 1")
     results = run_parts("interpret", jobs, TRITON_INTERPRET="1")
     assert {result["job"] for result in results} == {*jobs}
-    assert all(sum(result["job"] == job for result in results) > 36 for job in jobs)
+    assert all(sum(result["job"] == job for result in results) > 8 for job in jobs)
     # not `error > bar`: a NaN must fail
     failures = [result for result in results if not result["error"] <= result["bar"]]
     assert not failures, "\n".join(map(str, failures))
@@ -144,40 +144,19 @@ class Checks:
     def kernels(
         self, n: int, dtype: torch.dtype, scale: float, offset: float, relaxation: str
     ) -> None:
-        """Soft tree, value, gradients, best trees, with ties too, and samples for the same uniforms."""
-        from matrix import draw, mask_of, seeded, soft
+        """Soft tree, value, gradients, best trees and samples, and best trees of ties."""
+        from matrix import problem, total
 
-        structure, where = self.structure, {"n": n, "dtype": str(dtype), "relaxation": relaxation}
-        lengths = torch.tensor([n, max(1, n // 2), 0])
-        scores = draw(structure, 3, n=n, scale=scale, seed=n) + offset
-        if n > 3:
-            scores[0, 1, 3] = scores[0, 0, 1] = -torch.inf
-        mask = mask_of(structure, lengths, scores)
-        scores = scores.to(dtype).masked_fill(~mask, torch.nan)
-        upstream = draw(structure, 3, n=n, seed=2).to(dtype)
-        found = []
-        for backend, kind in (("triton", dtype), ("reference", torch.float64)):
-            leaf = scores.to(kind, copy=True).requires_grad_()
-            tree, value = soft(structure, leaf, lengths, relaxation, backend)
-            up = upstream.to(kind), upstream.to(kind)[:, 0, -1].contiguous()
-            grad = torch.autograd.grad((tree, value), leaf, up)[0]
-            exact = leaf.detach()
-            other = structure.log_partition(exact, lengths, backend=backend)
-            whole = (exact / scale).round()
-            best = [structure.argmax(x, lengths, backend=backend) for x in (exact, whole)]
-            how = {"sample_shape": (2,), "generator": seeded(4), "backend": backend}
-            with same_uniforms(dtype):
-                sample = structure.sample(exact, lengths, **how)
-            found.append([x.detach() for x in (tree, value, grad, other, *best, sample)])
-        names = ("tree", "value", "gradient", "log-partition", "best", "best of ties", "samples")
-        for what, got, expected in zip(names, *found, strict=True):
-            if what == "best of ties" and self.family == "nonprojective":  # any of them
-                got, expected = (
-                    (x * whole.nan_to_num(0, neginf=0)).sum((1, 2)) for x in (got, expected)
-                )
-            self.compare(what, got, expected, **where)
-            if what in ("tree", "gradient"):
-                self.error(f"{what} outside {where}", got[~mask].abs().sum())
+        p = problem(self.structure, n, 3, scale, offset)
+        p.agrees("triton", dtype, relaxations=[relaxation])
+        whole = (p.scores / scale).round().masked_fill(~p.mask, 0)
+        best, expected = (
+            self.structure.argmax(whole, p.lengths, backend=backend)
+            for backend in ("triton", "reference")
+        )
+        if self.family == "nonprojective":  # any of them
+            best, expected = total(best, whole), total(expected, whole)
+        self.error(f"{n=} {dtype=} {relaxation=}", not torch.equal(best, expected))
 
     def padding(self) -> None:
         """Not a bit of a sentence depends on how far it is padded."""
@@ -273,15 +252,6 @@ def set_tiles(rows: int, lanes: int) -> None:
     options = {"ROWS": rows, "LANES": lanes, "num_warps": 1, **chart.COMMON_OPTIONS}
     for module in (chart, nonprojective, sparsemap):
         module.tile_options = lambda _: options
-
-
-def same_uniforms(dtype: torch.dtype) -> Any:
-    """Those of the narrower type for both, the largest number below 1 among them."""
-    from matrix import seeded, uniforms
-
-    table = torch.rand(2, 3, 16, generator=seeded(6)).to(dtype)
-    table[0, 0] = 1 - torch.finfo(torch.float32).eps / 2
-    return uniforms(table)
 
 
 def said(call: Any, *given: Any, **options: Any) -> list[str] | None:
