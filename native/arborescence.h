@@ -1,9 +1,7 @@
 // The best non-projective tree of one sentence in O(n^2) (Tarjan 1977, with Camerini's correction).
 //
-// Every word takes its best head. Where that makes a cycle, the cycle becomes one word, and an arc into
-// it counts by what it gains over the arc of the cycle that it replaces. With one root, the root is not
-// asked until everything is one word, so that its arc is the only one. Differences of scores are
-// float64: those of float32 scores of similar size are exact.
+// With one root, the root is not asked until everything is one word. Differences of scores are float64: those
+// of float32 scores of similar size are exact.
 #pragma once
 
 #include "group.h"

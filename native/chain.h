@@ -1,13 +1,7 @@
 // Marginals of non-projective trees by eliminating words from a random walk, without any subtraction.
-//
-// The walk goes from a word m to its head h with weight w_hm and ends at the root. Eliminating word k
-// (Grassmann, Taksar & Heyman 1985) leaves the walk as it is seen at the other words:
-//   S_k = Σ_h w_hk,   p_hk = w_hk / S_k,   w_hm += p_hk w_km
-// The product of all S_k is the partition function. With q_h(m) the probability that the walk from h
-// reaches the root before m, the head of m is h with probability w_hm q_h(m) / Σ_h' w_h'm q_h'(m).
-//
-// With one root, S_k leaves out the root's weight, and q_h(m) is the expected weight of the root's arcs
-// passed on the way from h to m: the same sums to first order in the weights of the root.
+// See src/treelax/ops/matrix_tree/README.md for the derivation: eliminating word k of the walk from words m to
+// their heads h, S_k = Σ_h w_hk, p_hk = w_hk / S_k, w_hm += p_hk w_km; under a single root to first order in the
+// weights of the root.
 #pragma once
 
 #include "numbers.h"

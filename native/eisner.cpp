@@ -54,13 +54,8 @@ struct Program : Arcs {
 
     static int64_t decisions(int64_t size) { return 2 * (size - 1); }
 
-    // Shift the columns of `scores` so that the best tree scores 0.
-    //
-    // A constant added to a column changes no tree, soft or discrete. Chart values grow with the length and
-    // with the scores, and with them the rounding of the differences that a softmax sees: 80 words with arcs
-    // of about 20 add up to 1600, where float32 has steps of 1e-4. After the shift the items on the
-    // best derivation are 0 and those that compete with it are small, wherever it matters. Whether a lane
-    // needs it depends on that lane alone, so neighbours still do not matter.
+    // Shift the columns of `scores` so that the best tree scores 0, as the README derives. Whether a lane needs
+    // it depends on that lane alone, so neighbours still do not matter.
     template <class T>
     static Vec<T> centre(const Group<T, Program> &g, Chart<T> chart, Vec<T> *scores, Item *stack) {
         const size_t N = g.size;
