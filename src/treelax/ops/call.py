@@ -90,27 +90,29 @@ class Call(NamedTuple):
         """`restore` for values of charts, in the type of torch's losses."""
         return self.restore(value, value_type(self.scores, self.dtype))
 
+    def wait(self) -> None:
+        """Where values are checked "now", raise what is wrong with them."""
+        if self.validate == "now":
+            wait_unless_compiled(self.scores)
+
     def best(self) -> Tensor:
         """The tree of the highest score, 0/1, without a gradient."""
         tree = function.call_best_tree(self.scores.detach(), self.lengths, *self.settings)
-        if self.validate == "now":
-            wait_unless_compiled(self.scores)
+        self.wait()
         return self.restore(tree)
 
     def soft(self) -> tuple[Tensor, Tensor]:
         """A tree with fractional parts and the value ``(B,)`` of its chart, both with a gradient."""
         save = (self.scores.requires_grad and torch.is_grad_enabled()) or transforms_active()
         tree, value, *_ = function.call_soft_tree(self.scores, self.lengths, *self.settings, save)
-        if self.validate == "now":
-            wait_unless_compiled(self.scores)
+        self.wait()
         return self.restore(tree), value
 
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees, with a gradient."""
         save = (self.scores.requires_grad and torch.is_grad_enabled()) or transforms_active()
         value, *_ = function.call_log_partition(self.scores, self.lengths, *self.settings, save)
-        if self.validate == "now":
-            wait_unless_compiled(self.scores)
+        self.wait()
         return self.restore_value(value)
 
     def sample(self, sample_shape: Any, generator: torch.Generator | None) -> Tensor:
@@ -120,8 +122,7 @@ class Call(NamedTuple):
         decisions = (shape.numel(), batch, self.algorithm.decisions(size))
         uniforms = draw_uniforms(decisions, scores, generator)
         trees = function.call_sample_tree(scores, self.lengths, uniforms, *self.settings)
-        if self.validate == "now":
-            wait_unless_compiled(scores)
+        self.wait()
         return trees.reshape(*shape, *self.batch_shape, size, size).to(self.dtype)
 
 

@@ -133,6 +133,5 @@ def select_heads(
     chosen = _call(
         call.scores.detach() if hard else call.scores, call.lengths, hard, call.settings.validate
     )
-    if validate == "now":
-        problems.wait_unless_compiled(call.scores)
+    call.wait()
     return call.restore(chosen)

@@ -76,23 +76,14 @@ class NativeProgram:
         """Call an entry point, for long sentences once more; ``saved`` is the place of that pointer."""
         times = max(10, samples * size) if self.logarithms else samples
         rooted = self.algorithm.rooted
-        call(operation, arguments, dtype, lengths, size, *values, rooted=rooted, times=times)
+        given = operation, arguments, dtype, lengths, size
+        call(*given, *values, rooted=rooted, times=times)
         if size <= self.largest:
             return
         if saved >= 0 and values[saved] is not None:
             skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype) * dtype.itemsize
             values = (*values[:saved], values[saved] + skipped, *values[saved + 1 :])
-        call(
-            operation,
-            arguments,
-            dtype,
-            lengths,
-            size,
-            *values,
-            rooted=rooted,
-            lone=True,
-            times=times,
-        )
+        call(*given, *values, rooted=rooted, times=times, lone=True)
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
         scores, lengths, relaxation, single_root = given

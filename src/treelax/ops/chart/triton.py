@@ -112,7 +112,6 @@ class TritonBackend:
         return chart, value
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Inside and outside sweep, one launch."""
         scores = given.scores
         batch, size, _ = scores.shape
         tree = torch.empty_like(scores)
@@ -126,7 +125,6 @@ class TritonBackend:
     def soft_tree_backward(
         self, grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
     ) -> Tensor:
-        """Up and down sweep, one launch."""
         grad_tree = grad_tree.contiguous()
         batch, size, _ = grad_tree.shape
         options = tile_options(self.backward_tiles(size, saved.dtype))
@@ -146,11 +144,9 @@ class TritonBackend:
         return self.sweep("log_partition", self.planes(planes), given, KEEP=keep)
 
     def log_partition(self, given: Batch) -> Tensor:
-        """Inside sweep of the entropy relaxation alone."""
         return self.inside_chart(given, False)[1]
 
     def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
-        """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
         tree = torch.empty_like(given.scores)
         _, value = self.sweep("best_tree", self.planes("BEST"), given, False, tree=tree)
         return tree, value

@@ -25,7 +25,6 @@ from treelax.ops.library import (
     operation,
     unchanged,
 )
-from treelax.ops.problems import wait_unless_compiled
 from treelax.ops.sparsemap import face, plain
 from treelax.ops.sparsemap.plain import Oracle, Solution
 from treelax.ops.sparsemap.result import SparseMap
@@ -242,8 +241,7 @@ def sparsemap(call: Call, start: Tensor | None, max_iterations: int | None) -> S
         start = start.detach().reshape(scores.shape)
     # raises for what is wrong with the scores
     best = call_best_tree(scores, call.lengths, *call.settings)
-    if call.validate == "now":
-        wait_unless_compiled(scores)
+    call.wait()
     start = chosen_start(scores, best, start)
     options = *call.settings, max_iterations, derivable(call.scores)
     solution = call_sparsemap(scores, call.lengths, start, *options)
