@@ -16,7 +16,7 @@ from treelax.errors import InputError
 from treelax.interface import StructureInterface
 from treelax.noise import Noise, NoiseName, noise_named
 from treelax.ops.backend import RELAXATIONS, Relaxation, inner, within_limit
-from treelax.ops.call import precise, value_type
+from treelax.ops.call import HALF_TYPES, value_type
 from treelax.ops.checks import (
     broadcasts,
     check_lengths,
@@ -181,7 +181,7 @@ class StructureDistribution(Distribution):
 
     @property
     def _precise(self) -> Tensor:
-        return precise(self.scores)
+        return self.scores.float() if self.scores.dtype in HALF_TYPES else self.scores
 
     @property
     def _log_partition(self) -> Tensor:

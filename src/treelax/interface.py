@@ -60,12 +60,7 @@ class StructureInterface(ABC):
 
     def check_scores(self, scores: Tensor) -> None:
         """Raise unless scores are a tensor of the right type and shape."""
-        checks.check_dense(scores)
-        if scores.dim() < self.event_dim:
-            raise InputError(
-                f"scores has shape {tuple(scores.shape)}; expected at least {self.event_dim} "
-                f"dimensions, those of {self}."
-            )
+        checks.check_scores(scores, least=self.event_dim)
 
     @abstractmethod
     def sizes(self, *shape: int) -> tuple[int, ...]:

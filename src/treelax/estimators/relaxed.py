@@ -70,10 +70,6 @@ class Relaxed(Soft):
     def made(
         self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor, share: float = 1
     ) -> Tensor:
-        return self.relax(distribution, scores, lengths)
-
-    def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:
-        """The relaxed structure of scores, without noise."""
         return distribution.structure.relaxed(
             scores,
             lengths,
@@ -81,3 +77,7 @@ class Relaxed(Soft):
             temperature=self.temperature,
             **distribution.options,
         )
+
+    def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:
+        """The relaxed structure of scores, without noise."""
+        return self.made(distribution, scores, lengths)

@@ -81,7 +81,7 @@ class StraightThrough(Pathwise):
         if self.gradient == "identity":
             mask = structure.part_mask(lengths, *distribution.event_shape) & (scores > -math.inf)
             return with_gradient(hard, scores, lambda g, _, mask: g.masked_fill(~mask, 0), mask)
-        soft = self.relaxed.relax(distribution, scores, lengths)
+        soft = self.relaxed.made(distribution, scores, lengths)
         # the bracket is exactly 0, so the value is the discrete structure bit by bit
         return hard + (soft - soft.detach())
 

@@ -148,7 +148,8 @@ class LatentTree(nn.Module):
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
             torch.Size([2])
         """
-        return self.distribution_from_scores(self._scores(vectors, lengths), lengths)
+        scores = self._scores(vectors, lengths)
+        return StructureDistribution(self.structure, scores, lengths, validate_args=self.validate)
 
     def expect(
         self,

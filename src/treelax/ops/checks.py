@@ -34,8 +34,9 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> None:
     raise InputError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.{hint}")
 
 
-def check_dense(scores: Any) -> None:
-    """Raise unless ``scores`` is a dense floating-point tensor."""
+def check_scores(scores: Any, rooted: bool = True, labelled: bool = False, least: int = 0) -> None:
+    """Raise unless ``scores`` is a dense floating-point tensor ``(..., n+1, n+1)``, or, of spans,
+    ``(..., n, n)``; labels have a dimension behind these. Of neither, it has ``least`` dimensions."""
     if not isinstance(scores, Tensor):
         raise InputError(f"scores is a {type(scores).__name__}; expected a torch.Tensor.")
     if scores.dtype not in FLOAT_TYPES:
@@ -46,13 +47,11 @@ def check_dense(scores: Any) -> None:
     # the backward pass of a function that is compiled may not ask
     if not torch.compiler.is_compiling() and scores.layout != torch.strided:
         raise InputError(f"scores has layout {scores.layout}; expected a dense tensor.")
-
-
-def check_scores(scores: Any, rooted: bool = True, labelled: bool = False) -> None:
-    """Raise unless ``scores`` is a dense floating-point tensor ``(..., n+1, n+1)``, or, of spans,
-    ``(..., n, n)``; labels have a dimension behind these."""
-    check_dense(scores)
     shape = tuple(scores.shape)
+    if least:
+        if len(shape) < least:
+            raise InputError(f"scores has shape {shape}; expected at least {least} dimensions.")
+        return
     square = shape[:-1] if labelled else shape
     wrong = len(square) < 2 or square[-1] != square[-2] or (rooted and square[-1] == 0)
     if wrong or (labelled and shape[-1] == 0):

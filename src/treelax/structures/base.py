@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import torch
@@ -115,9 +117,9 @@ class AlgorithmStructure(Structure):
     algorithm: ClassVar[Algorithm]
     single_root: bool = False
 
-    def _call(self, scores: Tensor, lengths: Tensor | None, **settings: Any) -> Call:
-        single = self.single_root
-        return make_call(self.algorithm, scores, lengths, single_root=single, **settings)
+    @property
+    def _call(self) -> Callable[..., Call]:
+        return partial(make_call, self.algorithm, single_root=self.single_root)
 
     def argmax(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
