@@ -33,8 +33,8 @@ def test_attachment_by_hand() -> None:
     chains = agreement(chain_trees([4]), chain_trees([4], "right-to-left"))
     assert (chains.uas, chains.uuas) == (0, 100)
     # without word 4 the head of word 1 is wrong; the edge of word 4 is not asked for
-    kept = agreement([(3, 3, 0, 1)], [GOLD], keep=[[True, True, True, False]])
-    assert (kept.words, kept.right, kept.edges, kept.found) == (3, 2, 2, 1)
+    chosen = agreement([(3, 3, 0, 1)], [GOLD], keep=[[True, True, True, False]])
+    assert (chosen.words, chosen.right, chosen.edges, chosen.found) == (3, 2, 2, 1)
     nothing = agreement([(0,)], [(0,)], keep=[[False]])
     assert (nothing.uas, nothing.uuas, nothing.exact_trees) == (None, None, None)
 
@@ -66,21 +66,21 @@ def test_trees_that_cannot_be_compared(gold: list[tuple[int, ...]]) -> None:
 
 
 @pytest.mark.parametrize("single_root", [False, True])
-@given(n=st.integers(1, 5), seed=st.integers(0, 20), kept=st.integers(1, 31))
+@given(n=st.integers(1, 5), seed=st.integers(0, 20), chosen=st.integers(1, 31))
 def test_random_agreement_is_the_mean_over_all_trees(
-    single_root: bool, n: int, seed: int, kept: int
+    single_root: bool, n: int, seed: int, chosen: int
 ) -> None:
     """With some of the words, whichever they are."""
     gold = drawn([n], seed)
-    keep = [[bool(kept >> i & 1) for i in range(n)]]
-    found = random_agreement(gold, keep=keep, single_root=single_root)
+    keep = [[bool(chosen >> i & 1) for i in range(n)]]
+    expected = random_agreement(gold, keep=keep, single_root=single_root)
     trees = [tuple(heads) for heads in all_trees(n, single_root).tolist()]
     alone = [agreement([tree], gold, keep=keep) for tree in trees]
-    assert (found.words, found.edges) == (alone[0].words, alone[0].edges)
-    assert found.right == pytest.approx(sum(one.right for one in alone) / len(trees))
-    assert found.found == pytest.approx(sum(one.found for one in alone) / len(trees))
+    assert (expected.words, expected.edges) == (alone[0].words, alone[0].edges)
+    assert expected.right == pytest.approx(sum(one.right for one in alone) / len(trees))
+    assert expected.found == pytest.approx(sum(one.found for one in alone) / len(trees))
     if all(keep[0]):
-        assert found.exact == pytest.approx(sum(one.exact for one in alone) / len(trees))
+        assert expected.exact == pytest.approx(sum(one.exact for one in alone) / len(trees))
 
 
 @pytest.mark.parametrize("single_root", [False, True])

@@ -59,8 +59,8 @@ def test_trees_and_labels_are_those_of_predictions(kind: str, trees: str, null: 
     texts = 2 if kind == "pair" else 1
     given: Any = list(zip(TEXTS[::2], TEXTS[1::2], strict=True)) if texts == 2 else TEXTS
     hard, soft = parser.predict(given), parser.predict(given, soft=True)
-    parses = parse_corpus(parser, corpus(texts, labels=tuple(each.label for each in hard)))
-    assert parses.trees == tuple(heads for each in hard for heads in each.heads or ())
+    parses = parse_corpus(parser, corpus(texts, labels=tuple(one.label for one in hard)))
+    assert parses.trees == tuple(heads for one in hard for heads in one.heads or ())
     pairs = [
         pair
         for a, b in zip(hard, soft, strict=True)

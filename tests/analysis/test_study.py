@@ -83,8 +83,8 @@ def test_runs_that_are_refused() -> None:
         study(TREEBANK, [Parses("x", ((0, 1, 2, 3), (0,)))])
 
 
-def shown(found: Study) -> dict[str, list[list[Any]]]:
-    return {each.title: [list(row) for row in each.rows] for each in study_tables(found)}
+def shown(comparison: Study) -> dict[str, list[list[Any]]]:
+    return {table.title: [list(row) for row in table.rows] for table in study_tables(comparison)}
 
 
 def test_tables_by_hand() -> None:

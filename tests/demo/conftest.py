@@ -94,6 +94,7 @@ def visitor(
         page = pages[str(options)]
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
+        page.bring_to_front()  # frames of a page behind another may wait
         visits.append(Visit(page, home, sources))
         return visits[-1]
 

@@ -112,14 +112,14 @@ class Visit:
 
     def refused(self, *statuses: str) -> None:
         """These are the refusals that the browser has noted on its console, and nothing else."""
-        found = [text.partition("status of ")[2][:3] for text in self.complaints]
-        assert found == list(statuses)
+        noted = [text.partition("status of ")[2][:3] for text in self.complaints]
+        assert noted == list(statuses)
         self.complaints.clear()
 
     def arcs(self, picture: str, which: str = ".arc") -> dict[tuple[int, int], float]:
         """The arcs of a picture with their weights."""
-        found = self.page.evaluate(ARCS, [picture, which])
-        return {(int(head), int(word)): round(weight, 6) for head, word, weight in found}
+        drawn = self.page.evaluate(ARCS, [picture, which])
+        return {(int(head), int(word)): round(weight, 6) for head, word, weight in drawn}
 
     def words(self, picture: str) -> list[str]:
         """The words of a picture."""
@@ -170,10 +170,10 @@ def request_of(state: Mapping[str, str]) -> TreeRequest:
     """The request that a page in such a state makes, written anew from the description of links."""
 
     def arcs(name: str) -> list[dict[str, float]]:
-        found = re.findall(r"(\d+)-(\d+):?([^,]+)?", state.get(name, ""))
+        parts = re.findall(r"(\d+)-(\d+):?([^,]+)?", state.get(name, ""))
         return [
             {"head": int(head), "word": int(word), **({"score": float(score)} if score else {})}
-            for head, word, score in found
+            for head, word, score in parts
         ]
 
     def changes(number: str) -> dict[str, Any]:
@@ -204,11 +204,11 @@ def request_of(state: Mapping[str, str]) -> TreeRequest:
     )
 
 
-def eventually(found: Callable[[], Any], expected: Any) -> None:
+def eventually(current: Callable[[], Any], expected: Any) -> None:
     """Wait until a page shows what it should."""
     end = time.monotonic() + PATIENCE
-    now = found()
+    now = current()
     while now != expected and time.monotonic() < end:
         time.sleep(0.01)
-        now = found()
+        now = current()
     assert now == expected

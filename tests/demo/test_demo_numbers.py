@@ -79,8 +79,8 @@ def test_all_numbers_of_a_reply(
     assert heads_of(reply["best_perturbed"]) == best
     assert_same(reply["marginals"], trees.marginals)
     expected = [trees.log_partition, trees.entropy(), trees.log_prob(trees.mode)]
-    found = [reply["log_partition"], reply["entropy"], reply["best_log_probability"]]
-    assert found == pytest.approx([number.item() for number in expected], abs=ROUNDED)
+    figures = [reply["log_partition"], reply["entropy"], reply["best_log_probability"]]
+    assert figures == pytest.approx([number.item() for number in expected], abs=ROUNDED)
     drawn = trees.sample((20,), generator=torch.Generator().manual_seed(11))
     assert reply["samples"]["count"] == 20
     assert heads_of(reply["samples"]["last"]) == tree_to_heads(drawn[-1]).tolist()
@@ -124,7 +124,7 @@ def test_the_tree_and_gradient_of_every_estimator(
     parts = parts if structure.rooted else parts.triu(1)
     columns = [scores[:, m][parts[:, m]] for m in range(len(scores)) if parts[:, m].any()]
     columns = columns if structure.rooted else [scores[parts]]
-    apart = [own - own.mean() for own in columns]
+    apart = [column - column.mean() for column in columns]
     spread = torch.cat(apart).square().mean().sqrt().item()
     assert reply["spread"] == pytest.approx(spread, abs=ROUNDED)
     unit = (scores / spread).requires_grad_()

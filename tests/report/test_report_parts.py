@@ -127,7 +127,7 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     words = f"{NASTY} </svg> \u202eabc \ud800 שלום {'x' * 400}"
     corpus = corpus_of(words, "b", labels=(NASTY, None))
     heads = [tuple(range(6)), (0,)]
-    said = {i: Result((one,), NASTY, "soft", 0.5, right=False) for i, one in enumerate(heads)}
+    answers = {i: Result((one,), NASTY, "soft", 0.5, right=False) for i, one in enumerate(heads)}
     chosen = Selection.of(corpus, 5)
     run = text_run(NASTY, 50.0)
     for name in ("<!--", "&lt;", "</style>", "a\nb"):
@@ -136,7 +136,7 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     made = Report(
         [run],
         study(corpus, [Parses(run.name, tuple(heads))]),
-        Gallery(corpus, chosen, {run.name: said}, ("text",), False),
+        Gallery(corpus, chosen, {run.name: answers}, ("text",), False),
         [(NASTY, NASTY)],
     ).save(tmp_path / "a.html")
     page = read_page(made)
@@ -171,11 +171,11 @@ def test_tags_right_and_wrong_at_the_same_place_for_all_runs() -> None:
 def test_marginals_are_probabilities_of_heads(finished: tuple[Path, Any]) -> None:
     parser = treelax.load(finished[0], called="r")
     corpus = Corpus.of(parser.own_examples("dev", limit=4))
-    said = ask(
+    answers = ask(
         parser, corpus, parse_corpus(parser, corpus), Selection(4, (0, 1, 2, 3), (), (2,), 0)
     )
-    assert [len(said[i].marginals) for i in range(4)] == [0, 0, 1, 0]
-    [shares] = said[2].marginals
+    assert [len(answers[i].marginals) for i in range(4)] == [0, 0, 1, 0]
+    [shares] = answers[2].marginals
     n = len(corpus.sentences[2])
     assert shares.shape == (n + 1, n + 1)
     torch.testing.assert_close(shares[:, 1:].sum(0), torch.ones(n, dtype=torch.float64))
@@ -186,6 +186,6 @@ def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
     model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()
     for labels, known in ((("up", "down"), False), (("yes", "no"), True)):
         corpus = corpus_of("a b", "b", labels=labels)
-        said = ask(model, corpus, parse_corpus(model, corpus), Selection(2, (0, 1), (), (), 0))
-        assert [one.right is not None for one in said.values()] == [known, known]
-        assert all(one.label in model.labels for one in said.values())
+        answers = ask(model, corpus, parse_corpus(model, corpus), Selection(2, (0, 1), (), (), 0))
+        assert [one.right is not None for one in answers.values()] == [known, known]
+        assert all(one.label in model.labels for one in answers.values())

@@ -21,10 +21,9 @@ from treelax.apps.tasks import task_named
 from treelax.apps.tasks.task import Task
 from treelax.apps.training.metrics import read_metrics
 from treelax.apps.training.results import device_name
-from treelax.apps.training.run import CONFIG, Run
 from treelax.apps.training.steps import Stepper
 from treelax.errors import InputError
-from treelax.lab.analysis.sweep import refuse_other_settings
+from treelax.lab.analysis.sweep import ended_runs
 from treelax.lab.analysis.tables import CURVES, RUNS, read_rows, spread, to_csv, write_files
 from treelax.lab.plots import Curve, Panel, draw_panels
 from treelax.lab.tables.by_task import TABLES
@@ -235,16 +234,9 @@ class Study:
     def collect(self, keys: Sequence[Key]) -> None:
         """Put runs that have ended on record."""
         curves = self._read(CURVES, ("estimator", "seed", "epoch"))
-        for key in keys:
-            path = self.path(key)
-            if key in self.records or not (path / CONFIG).exists():
-                continue
-            run = Run.open(path)
-            refuse_other_settings(self.task, run, self.config(key))
-            result = self.task.result(run)
-            if result is None:
-                continue
-            log = read_metrics(run.metrics_file)
+        by_folder = {self.path(key): key for key in keys}
+        for run, result in ended_runs(self.task, self.missing(keys)):
+            key, log = by_folder[run.path], read_metrics(run.metrics_file)
             best = next(line for line in log if line["epoch"] == result["best_epoch"])
             about = {"estimator": key.row, "value": key.value}
             self.records[key] = {

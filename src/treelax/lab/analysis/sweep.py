@@ -68,12 +68,23 @@ def open_or_create(task: Task, path: Path, config: Any) -> Run:
     return run
 
 
+def ended_runs(task: Task, configs: Mapping[Path, Any]) -> list[tuple[Run, dict[str, Any]]]:
+    """The runs that have ended, of configs by folder, with their results."""
+    ended = []
+    for path, config in configs.items():
+        if (path / CONFIG).exists():
+            run = Run.open(path)
+            result = task.result(run) if run.task == task.name else {}
+            if result is not None:
+                refuse_other_settings(task, run, config)
+                ended.append((run, result))
+    return ended
+
+
 class Worker:
     """A process that trains runs one after the other, until one fails.
 
-    Args:
-        run: the first one, whose log has what goes wrong before it begins.
-        jobs: how many processes share the processor.
+    The log of the first one has what goes wrong before it begins; ``jobs`` share the processor.
     """
 
     def __init__(self, run: Run, jobs: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +68,7 @@ def make_table(
 ) -> None:
     """Train all rows of a table over several seeds, and write it."""
     from treelax.apps.tasks import task_named
-    from treelax.lab.analysis.sweep import run_name
+    from treelax.lab.analysis.sweep import ended_runs, run_name
     from treelax.lab.analysis.tables import choose_rows, refuse_to_shrink
     from treelax.lab.tables.by_task import TABLES as BY_TASK
 
@@ -80,14 +80,15 @@ def make_table(
     changes = list(settings or [])
     _refuse_settings(task, chosen, presets, changes)
     files = option_settings(spec.options, options)
-    configs = [
+    rows_of_seeds = (
         chosen.row_config(task.configured(preset, [*files, *changes, f"seed={seed}"]))
         for preset in presets
         for seed in range(seeds)
-    ]
-    refuse_to_shrink(place, [(config.preset, config.seed) for config in configs])
-    failure = None if report else _train(task, configs, runs, device, jobs)
-    ended = _ended(task, configs, runs)
+    )
+    configs = {runs / run_name(config): config for config in rows_of_seeds}
+    refuse_to_shrink(place, [(config.preset, config.seed) for config in configs.values()])
+    failure = None if report else _train(task, configs, device, jobs)
+    ended = ended_runs(task, configs)
     try:
         if not ended:
             raise InputError("no run has ended yet; expected at least one: train without --report")
@@ -96,8 +97,7 @@ def make_table(
     except InputError as error:
         raise failure or error from None  # why runs are missing
     there = {run.path for run, _ in ended}
-    missing = [run_name(c) for c in configs if runs / run_name(c) not in there]
-    if missing:
+    if missing := [path.name for path in configs if path not in there]:
         error_console.print(f"not ended yet: {', '.join(missing)}")
     words = ["--recipe", recipe] if other else []
     words += ["--seeds", str(seeds)]
@@ -137,23 +137,6 @@ def _refuse_settings(
             raise InputError(f"--set: {setting} is where the rows of the table differ; {advice}")
 
 
-def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
-    """The runs that have ended, with their results."""
-    from treelax.apps.training.run import CONFIG, Run
-    from treelax.lab.analysis.sweep import refuse_other_settings, run_name
-
-    ended = []
-    for config in configs:
-        path = folder / run_name(config)
-        if (path / CONFIG).exists():
-            run = Run.open(path)
-            result = task.result(run) if run.task == task.name else {}
-            if result is not None:
-                refuse_other_settings(task, run, config)
-                ended.append((run, result))
-    return ended
-
-
 def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
     """Refuse a table of runs that were trained or tested on other data than each other."""
     used = [(run, result["data"]) for run, result in ended if result.get("data")]
@@ -166,18 +149,17 @@ def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
 
 
 def _train(
-    task: Task, configs: Sequence[Any], folder: Path, device: str, jobs: int | None
+    task: Task, configs: Mapping[Path, Any], device: str, jobs: int | None
 ) -> TrainingError | None:
     """Train what has not been trained; returns what was wrong with runs that failed."""
     from treelax.apps.training.devices import find_device
-    from treelax.lab.analysis.sweep import run_name
+    from treelax.lab.analysis.sweep import ended_runs
 
-    place = find_device(device)
-    ended = _ended(task, configs, folder)
+    place, ended = find_device(device), ended_runs(task, configs)
     if len(ended) < len(configs):
-        for data in check_data(task, configs):
+        for data in check_data(task, list(configs.values())):
             _refuse_other_data(ended, data)
-    return train_runs(task, {folder / run_name(c): c for c in configs}, place, jobs)
+    return train_runs(task, configs, place, jobs)
 
 
 def _publish(
@@ -192,8 +174,8 @@ def _publish(
     from treelax.apps.training.metrics import read_metrics
     from treelax.lab.analysis import tables
 
-    configs = [run.config(task.config_type) for run, _ in ended]
-    chosen = chosen.adapted(configs[0])
+    recorded = [(run.config(task.config_type), result) for run, result in ended]
+    chosen = chosen.adapted(recorded[0][0])
     logs: dict[str, dict[int, list[dict[str, Any]]]] = {}
     records = []
     for run, result in ended:
@@ -208,10 +190,9 @@ def _publish(
         f"{chosen.title}, %",
         f"every seed and more columns in {results / tables.TABLE}",
     )
-    recorded = [result for _, result in ended]
-    about = chosen.about(list(zip(configs, recorded, strict=True)))
+    where = tables.where(result for _, result in ended)
     lines = [
-        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(recorded)}.", ""),
+        *(f"# {chosen.title}", "", f"{chosen.about(recorded)} `{command}` on {where}.", ""),
         *(tables.to_markdown(headings, rows), ""),
         *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
     ]
