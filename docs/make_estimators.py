@@ -80,9 +80,7 @@ def draw() -> Curves:
     """All panels."""
     exact = moved(estimates(tx.Exact(), 1)[0][0])
     blue, red = COLOURS[0], COLOURS[1]
-    with plot_style():
-        from matplotlib.figure import Figure
-
+    with plot_style() as Figure:
         figure = Figure(figsize=(9.6, 7.4))
         figure.subplots_adjust(
             left=0.01, right=0.99, bottom=0.02, top=0.93, wspace=0.02, hspace=0.3

@@ -44,8 +44,7 @@ def draw_gradients(rows: Sequence[Record]) -> Curves:
     noisy = [math.log10(row["deviation"]) for row in rows if row["deviation"] > NO_NOISE]
     left, right = math.floor(min(noisy)), max(noisy) + 0.1
     draws = max(row["draws"] for row in rows)
-    with plot_style():
-        from matplotlib.figure import Figure
+    with plot_style() as Figure:
         from matplotlib.lines import Line2D
 
         figure = Figure(figsize=(9.6, 12.5), layout="constrained")

@@ -44,9 +44,7 @@ def draw_seeds(runs: Runs) -> Curves:
     }
     names = [ESTIMATORS[preset.removeprefix("paper-")] for preset in cells]
     facts = []
-    with plot_style():
-        from matplotlib.figure import Figure
-
+    with plot_style() as Figure:
         figure = Figure(figsize=(9.6, 0.9 + 0.85 * len(cells)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, what, trees in (

@@ -158,9 +158,7 @@ def draw_bars(
     ``points`` are marked on the first bar of their name, and the bars of ``faded`` names are grey.
     """
     points = points or {}
-    with plot_style():
-        from matplotlib.figure import Figure
-
+    with plot_style() as Figure:
         names, count = list(values), len(series)
         height = MARGIN + ROW * len(names) * max(1.0, 0.55 * count)
         figure = Figure(figsize=(WIDTH, height), layout="constrained")

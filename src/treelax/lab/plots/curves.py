@@ -130,9 +130,7 @@ def draw_panels(
         raise InputError(f"spread: received {spread!r}; expected 'band' or 'lines'")
     columns = min(columns or len(panels), len(panels))
     rows = math.ceil(len(panels) / columns)
-    with plot_style():
-        from matplotlib.figure import Figure
-
+    with plot_style() as Figure:
         size = (1 + PANEL_WIDTH * columns, HEIGHT * rows)
         figure = Figure(figsize=size, layout="constrained")
         looks = _looks([curve for panel in panels for curve in panel.curves])

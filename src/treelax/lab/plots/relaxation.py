@@ -31,9 +31,8 @@ def draw_relaxation(*, temperature: float = 1.0) -> Curves:
         'Argmax against its relaxation: first output for the input (x1, x2, 0)'
     """
     surfaces = _surfaces(temperature)
-    with plot_style():
+    with plot_style() as Figure:
         from matplotlib.colors import LinearSegmentedColormap
-        from matplotlib.figure import Figure
 
         colours = LinearSegmentedColormap.from_list("output", [FAINT, STRONG])
         figure = Figure(figsize=(9.4, 4.2))
