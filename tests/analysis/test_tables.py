@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from table_runs import result as text_result
 
 from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.tasks.listops.config import PRESETS as LISTOPS_PRESETS
@@ -76,15 +75,6 @@ def test_rows_of_listops() -> None:
     ]
     [through] = table_rows(TABLE, [TABLE.record(result("paper-mc-st", 0, 60.0, 50.0))])
     assert through[3:5] == ["60.00", "60.00"]  # trained on discrete trees
-
-
-def test_rows_of_texts() -> None:
-    """Numbers; `tests/test_results.py` has all the rest of many tables on record."""
-    table = TABLES["snli"]
-    [row] = table_rows(table, [table.record(text_result("snli-none", 0, 50.0, None))])
-    assert row == [
-        *("no intra-attention", "84.4", "382,003", "1", "50.00", "–", "51.00", "–", "50.0/–")
-    ]
 
 
 def test_every_row_is_a_preset() -> None:
