@@ -26,7 +26,7 @@ def archive_of(path: Path, members: dict[str, str | bytes]) -> Path:
 
 def find(path: Path, split: str | None = "dev") -> Source:
     patterns = [rf"{split}\.jsonl", rf"{split}\.tsv"]
-    return find_split(path, patterns, split=split, archive="set.zip", expected=f"{split}.jsonl")
+    return find_split(path, split, ("dev", "test"), "set.zip", patterns)
 
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}

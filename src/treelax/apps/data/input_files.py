@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from treelax.errors import DataError, InputError
 from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines
+from treelax.ops.checks import one_of
 
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
@@ -78,9 +79,14 @@ def one_file(
 
 
 def find_split(
-    path: PathLike, patterns: Sequence[str], *, split: str | None, archive: str, expected: str
+    path: PathLike, split: str | None, splits: Sequence[str], archive: str, patterns: Sequence[str]
 ) -> Source:
-    """The file of a split in the folder or zip archive of a data set; a file stands for itself."""
+    """The file of a split in the folder or zip archive of a data set; a file stands for itself.
+
+    The first pattern that fits a name wins.
+    """
+    if split is not None:
+        one_of("split", split, splits)
     file = Path(path)
     if file.is_dir():
         files = sorted(p for p in [*file.glob("*"), *file.glob("*/*")] if p.is_file())
@@ -101,7 +107,8 @@ def find_split(
             return fitting[0]
     zipped = [s.file for s in sources if s.file.name == archive and s.member is None]
     if zipped:
-        return find_split(zipped[0], patterns, split=split, archive=archive, expected=expected)
+        return find_split(zipped[0], split, splits, archive, patterns)
+    expected = patterns[0].replace("\\", "")
     raise NoSuchSplitError(
         f"{file}: holds {listed(s.base for s in sources)}; expected {expected} for {split}"
     )

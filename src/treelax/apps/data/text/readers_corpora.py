@@ -88,16 +88,10 @@ def read_multinli(
 def _nli_split(
     path: PathLike, split: str | None, splits: Sequence[str], name: str, stem: str
 ) -> Source:
-    if split is not None:
-        one_of("split", split, splits)
-    patterns = [
-        rf"{stem}\.jsonl",
-        rf"{stem}\.txt",
-        rf"{split}\.(?:tsv|jsonl|txt)",
-        rf"{split}_[0-9]+k?\.tsv",  # train_116k.tsv is a part of a split
-    ]
-    expected = f"{name}_{split}.jsonl"
-    return find_split(path, patterns, split=split, archive=f"{name}.zip", expected=expected)
+    formats = [rf"{name}_{split}\.jsonl", rf"{stem}\.jsonl", rf"{stem}\.txt"]
+    # train_116k.tsv is a part of a split
+    plain = [rf"{split}\.(?:tsv|jsonl|txt)", rf"{split}_[0-9]+k?\.tsv"]
+    return find_split(path, split, splits, f"{name}.zip", formats + plain)
 
 
 def _pair_records(source: Source, labelled: bool, checks: CheckOptions) -> Records:
@@ -172,15 +166,8 @@ def read_sst(
     sentiment treebank.
     """
     one_of("classes", classes, SST_CLASSES)
-    if split is not None:
-        one_of("split", split, SST_SPLITS)
-    source = find_split(
-        path,
-        [rf"{split}\.txt", rf"{split}\.(?:trees|ptb)", rf"{split}\.tsv"],
-        split=split,
-        archive="trainDevTestTrees_PTB.zip",
-        expected=f"{split}.txt",
-    )
+    patterns = [rf"{split}\.txt", rf"{split}\.(?:trees|ptb)", rf"{split}\.tsv"]
+    source = find_split(path, split, SST_SPLITS, "trainDevTestTrees_PTB.zip", patterns)
 
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
