@@ -11,14 +11,7 @@ from torch.nn import functional as F
 
 from treelax import Exact, Marginals, Projective
 from treelax.apps.tasks.parsing.config import UnlabelledConfig
-from treelax.apps.tasks.parsing.model import (
-    ArcDecoder,
-    Decoder,
-    Encoded,
-    GCNDecoder,
-    MaskedDecoder,
-    make_decoder,
-)
+from treelax.apps.tasks.parsing.model import Decoder, Encoded, make_decoder
 from treelax.trees import heads_to_tree
 
 COUNT, SIZE = 6, 3
@@ -50,54 +43,57 @@ def lost(logits: Tensor, word: int) -> Tensor:
     return F.cross_entropy(logits, torch.tensor(word))
 
 
-def test_words_from_their_heads_are_those_of_a_loop() -> None:
-    decoder, table = made("arcs")
-    assert isinstance(decoder, ArcDecoder)
-    trees = soft_trees()
-    wanted = torch.zeros(2, 2, dtype=torch.float64)
-    for sample, sentence in torch.cartesian_prod(torch.arange(2), torch.arange(2)).tolist():
-        words = WORDS[sentence].tolist()
-        for m in range(1, int(LENGTHS[sentence]) + 1):
-            for h in range(int(LENGTHS[sentence]) + 1):
-                side = 0 if m < h else 1
-                vector = decoder.root if h == 0 else table[words[h - 1]]
-                hidden = decoder.hidden[side](vector).relu()
-                logits = table @ decoder.output[side](hidden) + decoder.bias
-                own = trees[sample, sentence, h, m] * lost(logits, words[m - 1])
-                wanted[sample, sentence] += own.detach()
-    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
+def arcs_by_a_loop(
+    decoder: Any, table: Tensor, sentence: int, words: list[int], tree: Tensor
+) -> Any:
+    """Words from their heads."""
+    for m in range(1, len(words) + 1):
+        for h in range(len(words) + 1):
+            side = 0 if m < h else 1
+            vector = decoder.root if h == 0 else table[words[h - 1]]
+            hidden = decoder.hidden[side](vector).relu()
+            logits = table @ decoder.output[side](hidden) + decoder.bias
+            yield tree[h, m] * lost(logits, words[m - 1])
 
 
-def test_words_from_those_before_them_are_those_of_a_loop() -> None:
-    decoder, table = made("gcn", word_dropout=0.0)
-    assert isinstance(decoder, GCNDecoder)
-    trees = soft_trees()
-    wanted = torch.zeros(2, 2, dtype=torch.float64)
-    for sample, sentence in torch.cartesian_prod(torch.arange(2), torch.arange(2)).tolist():
-        words, tree = WORDS[sentence].tolist(), trees[sample, sentence]
-        for i in range(1, int(LENGTHS[sentence]) + 1):
-            before = torch.stack([decoder.root, *(table[word] for word in words[: i - 1])])
-            states, _ = decoder.lstm(before)  # of the words before i alone
-            vector = decoder.own(states[-1])
-            for j in range(i):
-                vector = vector + tree[j, i] * decoder.head(states[j])
-                vector = vector + tree[i, j] * decoder.modifier(states[j])
-            logits = table @ decoder.output(vector.relu()) + decoder.bias
-            wanted[sample, sentence] += lost(logits, words[i - 1]).detach()
-    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
+def gcn_by_a_loop(
+    decoder: Any, table: Tensor, sentence: int, words: list[int], tree: Tensor
+) -> Any:
+    """Words from those to their left."""
+    for i in range(1, len(words) + 1):
+        left = torch.stack([decoder.root, *(table[word] for word in words[: i - 1])])
+        states, _ = decoder.lstm(left)
+        vector = decoder.own(states[-1])
+        for j in range(i):
+            vector = vector + tree[j, i] * decoder.head(states[j])
+            vector = vector + tree[i, j] * decoder.modifier(states[j])
+        yield lost(table @ decoder.output(vector.relu()) + decoder.bias, words[i - 1])
 
 
-def test_hidden_words_are_predicted_from_their_neighbours() -> None:
-    decoder, table = made("masked", hidden=0.5)
-    assert isinstance(decoder, MaskedDecoder)
-    trees = soft_trees()
-    wanted = torch.zeros(2, 2, dtype=torch.float64)
-    for sample, sentence, m in torch.cartesian_prod(*map(torch.arange, (2, 2, 4))).tolist():
+def masked_by_a_loop(
+    decoder: Any, table: Tensor, sentence: int, words: list[int], tree: Tensor
+) -> Any:
+    """Hidden words from their neighbours."""
+    for m, word in enumerate(words):
         if HIDDEN[sentence, m]:
-            vector = decoder.gcn(VERTICES[sentence], trees[sample, sentence])[m + 1]
-            logits = table @ decoder.output(vector) + decoder.bias
-            wanted[sample, sentence] += 2 * lost(logits, int(WORDS[sentence, m])).detach()
-    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
+            vector = decoder.gcn(VERTICES[sentence], tree)[m + 1]
+            yield 2 * lost(table @ decoder.output(vector) + decoder.bias, word)
+
+
+LOOPS = {"arcs": arcs_by_a_loop, "gcn": gcn_by_a_loop, "masked": masked_by_a_loop}
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+@torch.no_grad()
+def test_losses_are_those_of_a_loop(kind: str) -> None:
+    decoder, table = made(kind, word_dropout=0.0, hidden=0.5)
+    trees = soft_trees()
+    expected = torch.zeros(2, 2, dtype=torch.float64)
+    for sample, sentence in torch.cartesian_prod(torch.arange(2), torch.arange(2)).tolist():
+        words = WORDS[sentence, : LENGTHS[sentence]].tolist()
+        losses = LOOPS[kind](decoder, table, sentence, words, trees[sample, sentence])
+        expected[sample, sentence] = sum(losses)
+    assert torch.allclose(decoder(GIVEN, trees, table), expected)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1.0])
@@ -111,7 +107,7 @@ def test_dropped_words_are_predicted_but_not_read(dropout: float) -> None:
     assert not torch.allclose(loss[0], loss[2])
 
 
-@pytest.mark.parametrize("kind", ["arcs", "gcn", "masked"])
+@pytest.mark.parametrize("kind", LOOPS)
 def test_gradients(kind: str) -> None:
     decoder, table = made(kind, word_dropout=0.0, hidden=0.5)
     decoder.requires_grad_(False)
@@ -126,7 +122,7 @@ def test_marginals_have_the_exact_expectation_of_arcs() -> None:
         torch.manual_seed(2)
         scores = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
         trees = Projective(single_root=True)(scores, LENGTHS)
-        loss = estimator.expect(trees, lambda own: decoder(GIVEN, own, table))
+        loss = estimator.expect(trees, lambda sampled: decoder(GIVEN, sampled, table))
         [gradient] = torch.autograd.grad(loss.sum(), scores)
         found.append((loss.detach(), gradient))
     (exact, exact_gradient), (mean, mean_gradient) = found
