@@ -30,9 +30,9 @@ def records(*texts: str | tuple[str, ...], tokens: bool = False, **checks: Any) 
 def test_records_stream_and_begin_anew() -> None:
     twice = records("a", "", "b")
     iterator = iter(twice)
-    assert next(iterator).line == twice.report.kept == 1
+    assert next(iterator).line == twice.report.count == 1
     assert list(twice) == list(twice)
-    assert (twice.report.kept, twice.report.dropped) == (2, {"empty sentence": [2]})
+    assert (twice.report.count, twice.report.dropped) == (2, {"empty sentence": [2]})
 
 
 def test_empty_sentences() -> None:
@@ -66,7 +66,7 @@ def test_nothing_to_read() -> None:
 
 
 def test_a_report_shows_some_line_numbers_and_all_reasons() -> None:
-    report = Report(kept=10)
+    report = Report(count=10)
     for line in range(1, 1300):
         report.drop("no gold label", line)
     report.drop("empty sentence", 7)

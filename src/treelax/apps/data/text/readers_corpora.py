@@ -20,7 +20,7 @@ from treelax.apps.data.text.readers_table import (
     json_objects,
     split_rows,
 )
-from treelax.apps.data.text.records import CheckOptions, Found, Record, Records, Report
+from treelax.apps.data.text.records import CheckOptions, Record, Records, Report, Unusable
 from treelax.errors import DataError, short
 from treelax.files import Line
 from treelax.ops.checks import one_of
@@ -222,7 +222,7 @@ class Corpus:
     classes: tuple[str, ...]
     optional: tuple[str, ...] = ()
 
-    def splits(self, path: Path, unusable: Found = "error") -> dict[str, Records]:
+    def splits(self, path: Path, unusable: Unusable = "error") -> dict[str, Records]:
         """The splits that exist."""
         advice = 'treelax data --unusable drop, in Python unusable="drop"'
         checks: CheckOptions = {"unusable": unusable, "advice": advice}

@@ -19,7 +19,7 @@ LINES_SHOWN = 5  # line numbers in a summary
 TOO_LONG = "too many words"
 EMPTY = "empty sentence"
 
-Found = Literal["error", "drop"]
+Unusable = Literal["error", "drop"]
 Empty = Literal["drop", "keep"]
 
 
@@ -62,7 +62,7 @@ class CheckOptions(TypedDict, total=False):
         advice: the option that skips unusable records, for messages.
     """
 
-    unusable: Found
+    unusable: Unusable
     empty: Empty
     advice: str
 
@@ -71,7 +71,7 @@ class CheckOptions(TypedDict, total=False):
 class Report:
     """What was read from a file and what was skipped."""
 
-    kept: int = 0  # how many records were given
+    count: int = 0  # of the records that were given
     dropped: dict[str, list[int]] = field(default_factory=dict)  # lines skipped, by reason
     source: str = ""
     checks: CheckOptions = field(default_factory=CheckOptions)
@@ -112,7 +112,7 @@ class Records:
 
     Example:
         >>> records = Records("a.tsv", lambda report: iter([Record(("Dogs bark",), "yes", 1)]))
-        >>> [record.label for record in records], records.report.kept
+        >>> [record.label for record in records], records.report.count
         (['yes'], 1)
     """
 
@@ -125,7 +125,7 @@ class Records:
         file: Path | None = None,
         **checks: Unpack[CheckOptions],
     ) -> None:
-        one_of("unusable", checks.get("unusable", "error"), get_args(Found))
+        one_of("unusable", checks.get("unusable", "error"), get_args(Unusable))
         one_of("empty", checks.get("empty", "drop"), get_args(Empty))
         self.source = source
         self.file = file
@@ -148,9 +148,9 @@ class Records:
                     message = f"received {longest:,} words; expected at most {MAX_WORDS:,}"
                     report.refuse(TOO_LONG, record.line, f"{message}: split it or remove it")
                     continue
-            report.kept += 1
+            report.count += 1
             yield record
-        if not report.kept:
+        if not report.count:
             lines = "; ".join(report.lines())
             what = f"nothing left: {lines}" if lines else "nothing"
             raise DataError(f"{self.source}: received {what}; expected {self._expected}")

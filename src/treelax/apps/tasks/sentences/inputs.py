@@ -19,10 +19,10 @@ from treelax.apps.data.text.records import (
     MAX_WORDS,
     TOO_LONG,
     CheckOptions,
-    Found,
     Record,
     Records,
     Report,
+    Unusable,
     words_of,
 )
 from treelax.apps.data.text.tokenizer import Cut, tokenize
@@ -46,7 +46,7 @@ class ReadOptions:
     label: str | None = None  # column of classes or tags
     tokens: bool = False
     quoted: bool | None = None
-    unusable: Found = "error"
+    unusable: Unusable = "error"
 
     @property
     def texts(self) -> int:
@@ -274,8 +274,8 @@ def treebank_examples(
                 report.refuse(TOO_LONG, sentence.line, message)
                 continue
             yield example(sentence, name)
-            report.kept += 1
-        if not report.kept:
+            report.count += 1
+        if not report.count:
             raise DataError(f"{name}: received nothing; expected at least one sentence")
 
     return Examples(file, islice(rows(), limit), report.lines)

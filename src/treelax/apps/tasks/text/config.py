@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Literal, get_args
 
 from treelax.apps.data.text.readers_corpora import CORPORA
-from treelax.apps.data.text.records import Found
+from treelax.apps.data.text.records import Unusable
 from treelax.apps.tasks.sentences.inputs import ReadOptions
 from treelax.apps.tasks.settings import DataSettings, TrainSettings, TreeSettings, clash
 from treelax.apps.training.settings import (
@@ -72,7 +72,7 @@ class DataConfig(DataSettings):
     )
     mix: str | None = setting(None, "SNLI (folder, archive or file), added to other training pairs")
     mix_share: float = setting(1.0, "share of it, drawn anew for every epoch", "(0, 1]")
-    unusable: Found = setting(
+    unusable: Unusable = setting(
         "error", '"drop" skips ragged lines and texts of more than 10,000 words'
     )
     trees: str | None = setting(None, "CoNLL-U files of given trees, with {split} in the name")
@@ -260,7 +260,7 @@ class SentenceSettings(ReadOptions):
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, get_args(Kind))
-        one_of("unusable", self.unusable, get_args(Found))
+        one_of("unusable", self.unusable, get_args(Unusable))
         if len(self.text) != self.texts:
             raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
 
