@@ -18,7 +18,6 @@ from treelax.__main__ import main
 from treelax.apps.tasks import task_named
 from treelax.apps.tasks.text.config import ModelConfig
 from treelax.apps.training.loop import Training
-from treelax.apps.training.metrics import read_metrics
 
 SMALL = {
     "data.vector_size": 8,
@@ -109,12 +108,6 @@ def _train(kind: str, run: Path, options: list[str], settings: Mapping[str, Any]
     with mock.patch.dict(os.environ, TREELAX_CACHE=str(run.parent / "cache")):
         assert main(["train", kind, *options, "--device", "cpu", "--out", str(run)]) == 0
     return run
-
-
-def result(run: Path) -> tuple[list[Any], dict[str, Any]]:
-    """Metrics and result of a run without the seconds, which are never the same."""
-    rows = [{key: row[key] for key in row if key != "seconds"} for row in read_metrics(run)]
-    return rows, json.loads((run / "test.json").read_text()) | {"seconds": 0}
 
 
 def figures(run: Path) -> dict[str, Any]:

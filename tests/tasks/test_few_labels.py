@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sentence_runs import result
+from listops_runs import result
 from treebank_runs import train, treebank
 
 import treelax
@@ -40,7 +40,7 @@ def test_the_rest_is_learned_from_and_a_parser_needs_no_decoder(
     messages = capsys.readouterr().err
     assert "train: the trees of 16 of 64 sentences are used" in messages
     assert "unlabelled: 48 sentences" in messages
-    _, record = result(files / "run")
+    record = result(files / "run")
     assert record["training_sentences"] == 16
     assert record["splits"]["dev"]["las"] > 60
     [prediction] = treelax.load(files / "run").predict(["the old cats see birds ."])

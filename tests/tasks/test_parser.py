@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from io import StringIO
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from commands import TREEBANK, Output, fail, records, shown, told, written
+from listops_runs import metrics, result
 from treebank_runs import train, treebank
 
 import treelax
@@ -33,15 +33,11 @@ def conllu(*rows: tuple[str, str, str]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def result(folder: Path) -> dict:
-    return json.loads((folder / "run" / "test.json").read_text())
-
-
 # ------------------------------------------------------------------ training
 
 
 def test_a_toy_treebank_is_learned(run: Path, capsys: Output) -> None:
-    dev = result(run.parent)["splits"]["dev"]
+    dev = result(run)["splits"]["dev"]
     assert dev["las"] == dev["uas"] == 100
     data = ["eval", run, "--data", run.parent / "dev.conllu"]
     [figures] = records(capsys, *data, "--json")
@@ -74,7 +70,7 @@ def test_what_is_reported_of_treebanks(files: Path, capsys: Output) -> None:
     ):
         assert message in error
     lengths = [len(sentence) for sentence in read_conllu(files / "train.conllu")]
-    assert result(files)["training_sentences"] == sum(n <= 6 for n in lengths)
+    assert result(files / "run")["training_sentences"] == sum(n <= 6 for n in lengths)
     # new words are looked up
     assert treelax.load(files / "run").unknown_words({"wolves", "CATS"}) == (
         "note: 1 of 2 different words are unknown to the model and have no vector; look them up with "
@@ -120,9 +116,8 @@ def test_the_figures_that_choose_an_epoch_are_the_final_ones(files: Path) -> Non
     (files / "dev.conllu").write_text("\n".join(shouted) + "\n\n")
     # no word has a vector, so that its characters tell all
     assert train(files, "--set", "data.min_count=1000", "--set", "train.epochs=5") == 0
-    metrics = map(json.loads, (files / "run" / "metrics.jsonl").read_text().splitlines())
-    final = result(files)
-    [best] = [row["dev"] for row in metrics if row["epoch"] == final["best_epoch"]]
+    final = result(files / "run")
+    [best] = [row["dev"] for row in metrics(files / "run") if row["epoch"] == final["best_epoch"]]
     assert best["las"] == pytest.approx(final["splits"]["dev"]["las"])
     assert best["las"] > 80
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from sentence_runs import interrupted_after_an_epoch, prepared, result
+from listops_runs import metrics, result
+from sentence_runs import interrupted_after_an_epoch, prepared
 from tiny_transformers import MODELS, POSITIONS, SIZE
 from treebank_runs import train as train_parser
 from treebank_runs import write_treebanks
@@ -178,13 +179,14 @@ def test_a_parser_that_lost_its_transformer_is_resumed_and_used(copied, tmp_path
         assert train_parser(tmp_path, *options) == 130
     shutil.rmtree(copied)
     assert main(["train", "parser", "--out", str(run), "--resume"]) == 0
+    assert metrics(run) == metrics(whole)
     assert result(run) == result(whole)
     # weights that never change are in the copy, those that do in every checkpoint
     weights = load_checkpoint(run / "best" / "model.safetensors").tensors
     assert any(name.startswith("words.transformer.model.") for name in weights) == (rate == "1")
     parser = treelax.load(run)
     figures = parser.evaluate(list(parser.own_examples("dev")))
-    assert figures.las == result(run)[1]["splits"]["dev"]["las"] > 20
+    assert figures.las == result(run)["splits"]["dev"]["las"] > 20
     with pytest.raises(InputError, match="has a transformer"):
         parser.save(tmp_path / "parser.safetensors", {})
 

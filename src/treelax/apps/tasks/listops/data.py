@@ -15,7 +15,7 @@ SPLITS = ("train", "dev", "test")
 def load_splits(config: DataConfig) -> dict[str, list[Expression]]:
     """Read or generate the expressions of "train", "dev" and "test"."""
     if config.folder is not None:
-        return {name: _read(config, name) for name in SPLITS}
+        return {name: load_split(config, name) for name in SPLITS}
     return generate_splits(
         {name: getattr(config, name) for name in SPLITS},
         variant=config.variant,
@@ -25,17 +25,9 @@ def load_splits(config: DataConfig) -> dict[str, list[Expression]]:
     )
 
 
-def load_test(config: DataConfig) -> list[Expression]:
-    """The test expressions of a config; of files, no other is read."""
-    if config.folder is not None:
-        return _read(config, "test")
-    return load_splits(config)["test"]
-
-
-def _read(config: DataConfig, split: str) -> list[Expression]:
-    assert config.folder is not None
-    return read_listops(
-        Path(config.folder, f"{split}.tsv"),
-        min_length=config.min_length,
-        max_length=config.max_length,
-    )
+def load_split(config: DataConfig, split: str) -> list[Expression]:
+    """One of them; of files, no other is read."""
+    if config.folder is None:
+        return load_splits(config)[split]
+    file = Path(config.folder, f"{split}.tsv")
+    return read_listops(file, min_length=config.min_length, max_length=config.max_length)

@@ -33,7 +33,7 @@ from treelax.apps.tasks.base import (
     TrainedParser,
 )
 from treelax.apps.tasks.listops.config import ListOpsConfig
-from treelax.apps.tasks.listops.data import load_splits, load_test
+from treelax.apps.tasks.listops.data import load_split
 from treelax.apps.tasks.listops.evaluation import Evaluation, evaluate, parse_all
 from treelax.apps.tasks.listops.model import ListOpsTagger
 from treelax.apps.training.checkpoint import load_checkpoint, restoring
@@ -120,8 +120,7 @@ class ListOpsParser(TrainedParser):
         return replace(examples, notes=lambda: records.report.lines())
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
-        data = self.config.data
-        expressions = load_test(data) if split == "test" else load_splits(data)[split]
+        expressions = load_split(self.config.data, split)
         return listops_examples(expressions[:limit], f"{split} set of {self.name}")
 
     def evaluate(
