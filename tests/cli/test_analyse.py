@@ -1,4 +1,4 @@
-"""``treelax analyse``: what it reads, shows and writes, and what it refuses."""
+"""``treelax analyse``: what it reads, shows and writes."""
 
 import csv
 import json
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import fail as refused
 from commands import records, saved, shown, typed, written
 from sentence_runs import SIZES
 
@@ -41,10 +40,6 @@ def bank(tmp_path):
 def record(capsys, *arguments):
     [found] = records(capsys, "analyse", *arguments, "--json")
     return found
-
-
-def fail(capsys, *arguments):
-    return refused(capsys, "analyse", *arguments)
 
 
 # ------------------------------------------------------------------ ListOps
@@ -128,9 +123,9 @@ def test_labels_of_a_file(runs, tmp_path, capsys, monkeypatch):
     assert (found["sentences"], found["words"]) == (2, 6)
 
 
-def test_chains_heads_given_trees_and_none(tmp_path, bank, capsys):
+def test_chains_heads_and_given_trees(tmp_path, bank, capsys):
     """All of them saved models, which have no data of their own."""
-    models = {trees: saved(tmp_path, trees=trees) for trees in ("chain", "heads", "given", "none")}
+    models = {trees: saved(tmp_path, trees=trees) for trees in ("chain", "heads", "given")}
     found = record(capsys, models["chain"], "--data", bank)
     own = found["agreement"]["baselines"][models["chain"].name]
     assert own["left-to-right chain"] == 100
@@ -139,14 +134,6 @@ def test_chains_heads_given_trees_and_none(tmp_path, bank, capsys):
     assert grammar[models["heads"].name]["projective"] <= 100
     found = record(capsys, models["given"], models["chain"], "--data", bank)
     assert found["treebank"][models["given"].name]["uas"] == 100
-    text = written(tmp_path, "good\n", "new.txt")
-    assert "takes given trees" in fail(capsys, models["given"], "--data", text)
-    line = fail(capsys, models["chain"], models["none"], "--data", bank)
-    assert line.startswith(f"{models['none'].name}: has no trees (model.trees is 'none');")
-    assert "is a saved model, which has no data; expected --data" in fail(capsys, models["chain"])
-
-
-# ------------------------------------------------------------------ the data of the runs
 
 
 # ------------------------------------------------------------------ what it shows and writes
@@ -183,6 +170,3 @@ def test_the_page(capsys):
     first, head, *_ = capsys.readouterr().out.splitlines()
     assert [float(figure) > 95 for figure in first.split()] == [True, True]
     assert head == "run,baseline,uas,uuas,exact_trees"
-
-
-# ------------------------------------------------------------------ what it refuses

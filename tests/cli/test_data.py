@@ -57,7 +57,7 @@ def fail(capsys, *arguments):
 
 
 def content(folder):
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def table_of(text):
@@ -92,21 +92,17 @@ def test_three_disjoint_files_and_how_they_were_made(tmp_path, variant):
     assert rows["attached to the token before, %"][1] == f"{statistics['attachment_previous']:.2f}"
 
 
-def test_defaults_are_what_training_generates():
-    defaults = {name: p.default for name, p in signature(data.listops).parameters.items()}
-    trained_on = preset("balanced-mc").data
-    for name in ("variant", "train", "dev", "test", "seed"):
-        assert defaults[name] == getattr(trained_on, name)
-
-
 @pytest.mark.parametrize(
     ("variant", "trained_on"), [("original", DataConfig()), ("paulus", preset("paulus").data)]
 )
 def test_the_expressions_of_training(tmp_path, variant, trained_on):
+    defaults = {name: p.default for name, p in signature(data.listops).parameters.items()}
+    generated = preset("balanced-mc").data
+    for name in ("variant", "train", "dev", "test", "seed"):
+        assert defaults[name] == getattr(generated, name)
     assert all(getattr(trained_on, key) == size for key, size in data.LENGTHS[variant].items())
     succeed("listops", "--out", tmp_path, *SMALL, "--variant", variant)
-    generated = load_splits(replace(trained_on, **SIZES))
-    for name, expressions in generated.items():
+    for name, expressions in load_splits(replace(trained_on, **SIZES)).items():
         assert read_listops(tmp_path / f"{name}.tsv") == expressions
 
 
@@ -125,14 +121,12 @@ def test_other_data_is_replaced_with_force_alone(tmp_path, capsys):
     assert content(tmp_path) == before
     succeed("listops", "--out", tmp_path, *SMALL, "--seed", 1, "--force")
     assert all(content(tmp_path)[file] != before[file] for file in before)
-
-
-@pytest.mark.parametrize("name", ["test.tsv", "info.json"])
-def test_a_file_of_unknown_origin_is_not_replaced(tmp_path, capsys, name):
-    (tmp_path / name).write_text("mine\n")
-    line = fail(capsys, "listops", "--out", tmp_path, *SMALL)
-    assert line.startswith(f"{tmp_path / name}: is there already with other content")
-    assert content(tmp_path) == {name: b"mine\n"}
+    for name in ("test.tsv", "info.json"):  # of unknown origin
+        (folder := tmp_path / name.replace(".", "-")).mkdir()
+        (folder / name).write_text("mine\n")
+        line = fail(capsys, "listops", "--out", folder, *SMALL)
+        assert line.startswith(f"{folder / name}: is there already with other content")
+        assert content(folder) == {name: b"mine\n"}
 
 
 def test_an_error_while_writing_leaves_nothing(tmp_path, capsys, monkeypatch):
@@ -166,9 +160,6 @@ def test_statistics_of_files(tmp_path):
     told = succeed("listops", "--stats", SAMPLE, "--json", "--max-length", 10).stdout
     expected = listops_statistics(read_listops(SAMPLE, max_length=10))
     assert json.loads(told) == {str(SAMPLE): json.loads(json.dumps(expected))}
-
-
-# ------------------------------------------------------------------ true processes
 
 
 # ------------------------------------------------------------------ corpora of text

@@ -1,7 +1,7 @@
 """``treelax figure``: a figure by one command, to a file or to standard output."""
 
 import numpy as np
-import pytest
+from commands import fail
 
 from treelax.__main__ import main
 from treelax.lab.analysis.seed_plots import draw_seeds, read_runs
@@ -25,7 +25,7 @@ chain,0,25.0,25.0,20.0
 """
 
 
-def test_the_seeds_of_table_1(tmp_path):
+def test_the_seeds_of_table_1(tmp_path, capsys):
     runs, picture = tmp_path / "runs.csv", tmp_path / "seeds.svg"
     runs.write_text(RUNS)
     assert main(["figure", "listops", str(runs), "--out", str(picture)]) == 0
@@ -41,20 +41,10 @@ def test_the_seeds_of_table_1(tmp_path):
         [[99.0, 98.5], [99.7, 99.7], [35.0], [33.9, 33.9]],
     ]
     assert "chain" not in svg
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "cannot be read: No such file or directory"),
-        ("preset,seed\npaper-mc,0\n", "cannot be read as a list of runs (KeyError"),
+    for wrong, message in (
         (RUNS.replace("99.5", "much"), "cannot be read as a list of runs (ValueError"),
         (RUNS.replace("paper", "balanced"), "has no run of table 1; expected rows of paper-mc, "),
-    ],
-)
-def test_runs_that_cannot_be_drawn(tmp_path, capsys, text, said):
-    runs = tmp_path / "runs.csv"
-    if text is not None:
-        runs.write_text(text)
-    assert main(["figure", "listops", str(runs)]) == 2
-    assert capsys.readouterr().err.startswith(f"treelax: error: {runs}: {said}")
+    ):
+        runs.write_text(wrong)
+        line = fail(capsys, "figure", "listops", runs, device=False)
+        assert line.startswith(f"{runs}: {message}")

@@ -290,8 +290,6 @@ def test_a_file_of_trees_is_marked(tmp_path, capsys):
     bare = tmp_path / "bare.conllu"
     write_conllu(bare, [Sentence(("Dogs", "bark"))])
     assert len(records(capsys, model, "--file", bare)) == 1
-    line = refused(capsys, "parse", model, "--file", bare, "--gold")
-    assert "bare.conllu, line 1: " in line
 
 
 def test_a_treebank_with_other_trees(tmp_path, treebank, capsys):
@@ -319,6 +317,3 @@ def test_a_treebank_with_other_trees(tmp_path, treebank, capsys):
         assert shown(capsys, *asked, "--format", "conllu").splitlines() == expected
     parse(capsys, model, "--file", out, "--out", tmp_path / "again.conllu")
     assert (tmp_path / "again.conllu").read_text() == out.read_text()
-
-
-# ------------------------------------------------------------------ what is refused

@@ -8,6 +8,10 @@ import pytest
 from commands import fail, records, shown, told, typed, written
 from sentence_runs import train_with, write_vectors
 
+from treelax.apps.tasks.sentences.origins import Origin, trained_with
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.sources import training_files
+
 
 class Runs(NamedTuple):
     """Two runs of the same weights: one has seen the words of the test set; and their files."""
@@ -103,3 +107,40 @@ def test_what_is_refused(runs, random, capsys, tmp_path):
     assert "learned its word vectors from random ones" in line
     line = fail(capsys, "parse", "listops", "[MAX 2 9 ]", "--vectors", "glove.txt")
     assert "glove.txt, and listops is a model of ListOps" in line
+
+
+# ------------------------------------------------------------------ files of the run
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("train.tsv", "train data"), ("more.txt", "word vectors")]
+)
+def test_files_of_the_run_are_not_replaced(runs, tmp_path, capsys, name, what):
+    run, new = runs.seen, written(tmp_path, "a fine film\n", "new.txt")
+    out, before = run.parent / name, contents(run.parent)
+    link = tmp_path / "link.tsv"
+    link.symlink_to(out)
+    predict = ["predict", run, new, "--format", "tsv"]
+    parse = ["parse", run, "a fine film", "--format", "heads"]
+    for command, file in ((predict, out), (predict, link), (parse, out)):
+        line = fail(capsys, *command, "--out", file)
+        assert line == f"--out: received {file}, the {what} of {run}; expected another file"
+    assert contents(run.parent) == before
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["train.tsv", "test.tsv", "trees-dev.conllu", "words.txt"])
+def test_names_are_seen_from_here_too(tmp_path, monkeypatch, name):
+    """Of a run that was moved together with its files, or that is older than the record."""
+    files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
+    config = DataConfig(**files, vectors="words.txt", trees="trees-{split}.conllu")  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    file = written(Path(), "x", name)
+    for origins in ({}, {"train": Origin("/moved/train.tsv", "")}):
+        assert trained_with(file, origins, training_files(config)) is not None
+        other = written(Path(), "x", "new.tsv")
+        assert trained_with(other, origins, training_files(config)) is None

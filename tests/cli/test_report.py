@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import fail as refused
-from commands import shown
+from commands import shown, written
 from pages import read_page
 from sentence_runs import SIZES
 
@@ -169,43 +169,31 @@ def test_data_that_have_moved(moved_runs, tmp_path, capsys):
 # ------------------------------------------------------------------ what it refuses
 
 
-def test_what_is_refused(runs, tmp_path, capsys):
-    run = runs["classify"]
-    for place in (tmp_path / "nowhere", tmp_path, run / "config.toml"):
-        assert "expected the folder of a run" in fail(capsys, place)
+def test_what_is_refused_and_not_written(runs, tmp_path, monkeypatch, capsys):
+    """Nor is an older report lost on a disk that refuses."""
+    run, other = runs["classify"], written(tmp_path, "<h1>mine</h1>", "thesis.html")
     assert fail(capsys, run, run) == f"RUN: received {run} twice; expected different runs"
     assert "received no sentences" in fail(capsys, run, "--max-length", 1)
-    strange = tmp_path / "strange"
-    strange.mkdir()
-    (strange / "config.toml").write_text('task = "chess"\n')
-    assert "task is 'chess'; expected " in fail(capsys, strange)
     broken = shutil.copytree(run, tmp_path / "broken")
     (broken / "test.json").write_text("{}")
     assert "test.json: " in fail(capsys, broken)
-
-
-def test_files_that_are_not_written(runs, tmp_path, capsys, monkeypatch):
-    """Nor is an older report lost on a disk that refuses."""
-    run = runs["classify"]
+    shutil.rmtree(broken)
     assert "is a folder; expected a file" in fail(capsys, run, "--out", tmp_path)
     away = tmp_path / "none" / "a.html"
     assert f"there is no folder {away.parent}" in fail(capsys, run, "--out", away)
-    other = tmp_path / "thesis.html"
-    other.write_text("<h1>mine</h1>")
     assert "was not written by treelax report" in fail(capsys, run, "--out", other)
     assert other.read_text() == "<h1>mine</h1>"
     ask(capsys, other, run, "--force", "--gallery", 0)
     ask(capsys, other, run, "--gallery", 0)  # now it is a report
-    table = run.parent / "dev.tsv"
-    said = fail(capsys, run, "--data", table, "--out", table, "--force")
-    assert said == f"--out: received {table}, the file that is read; expected another"
-    before = other.read_bytes()
+    table, report = run.parent / "dev.tsv", other.read_bytes()
+    line = fail(capsys, run, "--data", table, "--out", table, "--force")
+    assert line == f"--out: received {table}, the file that is read; expected another"
 
     def refuse(*paths):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "replace", refuse)
-    said = fail(capsys, runs["again"], "--out", other, "--gallery", 0)
-    assert said.startswith(f"{other}: was not written: ")
-    assert other.read_bytes() == before
+    line = fail(capsys, runs["again"], "--out", other, "--gallery", 0)
+    assert line.startswith(f"{other}: was not written: ")
+    assert other.read_bytes() == report
     assert list(tmp_path.iterdir()) == [other]

@@ -136,15 +136,13 @@ def test_report_trains_nothing(folder, monkeypatch, capsys):
 # ------------------------------------------------------------------ what it refuses
 
 
-@pytest.mark.parametrize("more", [[], ["--report"]])
-def test_runs_with_other_settings(folder, capsys, more):
-    assert main(arguments(folder, "--set", "train.epochs=9", *more)) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert "balanced-mc-0: was started with other settings (train.epochs 2 → 9); give" in line
-    assert line.endswith("give the --set that it was started with, or another --runs")
-
-
-def test_a_smaller_table_does_not_replace_a_larger_one(folder, capsys):
+def test_rows_and_settings_of_another_table(folder, capsys):
+    """A smaller table does not replace a larger one."""
+    for more in ([], ["--report"]):
+        assert main(arguments(folder, "--set", "train.epochs=9", *more)) == 2
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert "balanced-mc-0: was started with other settings (train.epochs 2 → 9); give" in line
+        assert line.endswith("give the --set that it was started with, or another --runs")
     file = folder / "results" / "runs.csv"
     before = file.read_bytes()
     for more in (["--rows", "gold"], ["--report", "--seeds", "1"]):
@@ -155,8 +153,8 @@ def test_a_smaller_table_does_not_replace_a_larger_one(folder, capsys):
         assert line.endswith("expected another --results, or those rows and seeds too")
     shutil.rmtree(folder / "runs" / "paper-mc-st-1")
     assert main(arguments(folder, "--report")) == 2
-    said = capsys.readouterr().err
-    assert "of which 1 are not in this table, such as paper-mc-st with seed 1" in said
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "of which 1 are not in this table, such as paper-mc-st with seed 1" in line
     assert file.read_bytes() == before
     file.write_text("some,thing\n1,2\n")
     assert "runs.csv: cannot be read as a list of runs" in fail(capsys, *arguments(folder))

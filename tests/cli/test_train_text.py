@@ -50,15 +50,20 @@ def test_classify_ends_with_figures_and_resumes(files, capsys):
     assert "discrete trees" in capsys.readouterr().out
 
 
-def test_other_test_data_are_refused_on_resuming(files, capsys):
-    """They have no part in training, but the figures at the end are theirs."""
+def test_other_test_data_and_commands_of_another_kind_are_refused_on_resuming(files, capsys):
+    """Test data have no part in training, but the figures at the end are theirs."""
     out, test, record = files / "run", files / "test.tsv", files / "run" / "data.json"
     with interrupted_after_an_epoch():
         assert classify(files, out) == 130
     resume, began = ["train", "classify", "--out", str(out), "--resume"], record.read_text()
     moved = shutil.copy(test, files / "moved.tsv")
     test.write_text("".join(test.read_text().splitlines(keepends=True)[:2]))
-    capsys.readouterr()
+    for kind in (["pair"], ["sst"], ["snli", "--preset", "snli-none"]):
+        capsys.readouterr()
+        assert main(["train", *kind, "--out", str(out), "--resume"]) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"treelax: error: {out}: is a run of ")
+        assert line.endswith("give another --out\n")
     assert main(resume) == 2
     line = capsys.readouterr().err
     assert line.startswith(f"treelax: error: {test}: is not the test data that the run began with")
@@ -83,22 +88,6 @@ def test_a_run_without_test_data_is_given_some_on_resuming(files, capsys):
     assert f"{files / 'nope.tsv'}: does not exist; expected" in capsys.readouterr().err
     assert main([*resume, str(files / "test.tsv")]) == 0
     assert set(result(out)["splits"]) == {"dev", "test"}
-
-
-# ------------------------------------------------------------------ commands and their runs
-
-
-def test_a_run_is_resumed_by_a_command_of_its_kind(files, capsys):
-    out = files / "run"
-    with interrupted_after_an_epoch():
-        assert classify(files, out) == 130
-    for command in (["pair"], ["sst"], ["snli", "--preset", "snli-none"]):
-        capsys.readouterr()
-        assert main(["train", *command, "--out", str(out), "--resume"]) == 2
-        line = capsys.readouterr().err
-        assert line.startswith(f"treelax: error: {out}: is a run of ")
-        assert line.endswith("give another --out\n")
-    assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
 
 
 def test_a_run_that_is_resumed_in_another_folder(files, monkeypatch, capsys):

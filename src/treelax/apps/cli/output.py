@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from treelax.apps.data.conllu import Sentence
     from treelax.apps.pictures import Picture
-    from treelax.apps.tasks.base import Example, Heads, Prediction, TrainedParser, Tree
+    from treelax.apps.tasks.base import Example, Prediction, TrainedParser, Tree
     from treelax.brackets import Span
 
 LONG = 1_000  # words or tokens
@@ -110,7 +111,7 @@ class Result:
     prediction: Prediction
     tags: tuple[str, ...] | None = None  # to write under the words
     # for each text, if they were asked for:
-    weights: Sequence[list[list[float]]] = ()  # [head][modifier] or [first][last]
+    weights: Sequence[Tensor] = ()  # [head, modifier] or [first, last]
     noisy: Sequence[Tree] = ()  # the best tree with noise
     samples: Sequence[Sequence[tuple[Tree, int]]] = ()  # with counts, the most frequent first
     shares: Sequence[Sequence[float]] = ()  # the probability of every word's arc
@@ -218,7 +219,9 @@ def _json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterat
     if show.gold:
         record["gold"] = _one(result.example.gold)
     if result.weights:
-        record["marginals" if show.marginals else "weights"] = _one(result.weights)
+        record["marginals" if show.marginals else "weights"] = _one(
+            [w.tolist() for w in result.weights]
+        )
     if result.noisy:
         record[f"noisy_{parser.notation}"] = _one(result.noisy)
     if result.samples:
@@ -380,7 +383,7 @@ def _drawn(result: Result, parser: TrainedParser, show: DisplayOptions) -> Itera
         if result.weights:
             yield f"{show.weights}:"
             if isinstance(best, str):
-                yield list_brackets(words, _tensor(result.weights[i]), **size)
+                yield list_brackets(words, result.weights[i], **size)
             else:
                 yield list_weights(words, result.weights[i], heads=best, **size)
         for tree, note in _samples(result, i, show):
@@ -396,12 +399,6 @@ def _spans(line: str) -> list[Span]:
     from treelax.brackets import read_brackets
 
     return read_brackets(line, labelled=False)[1]
-
-
-def _tensor(weights: list[list[float]]) -> Tensor:
-    import torch
-
-    return torch.tensor(weights, dtype=torch.float64)
 
 
 def _samples(result: Result, text: int, show: DisplayOptions) -> Iterator[tuple[Tree | None, str]]:
@@ -424,7 +421,7 @@ def _picture(several: Iterable[Result], form: str, show: DisplayOptions) -> Pict
     from treelax.apps.pictures import draw_heat_map, stack_pictures
     from treelax.apps.pictures.svg import draw_note
 
-    pictures = []
+    pictures: list[Picture] = []
     for result in several:
         for i, words in enumerate(result.prediction.words):
             tree, title = result.trees[i], result.labelled if i == 0 else None
@@ -432,52 +429,48 @@ def _picture(several: Iterable[Result], form: str, show: DisplayOptions) -> Pict
             best = result.noisy[i] if result.noisy else tree
             if form == "heatmap" and not isinstance(best, str):
                 name = "probability" if show.marginals else "weight"
-                drawn = draw_heat_map(words, weights or [], heads=best, title=title, name=name)
+                drawn = draw_heat_map(words, result.weights[i], heads=best, title=title, name=name)
                 pictures += [drawn, draw_note(show.weights)]
                 continue
-            gold = result.example.gold[i] if show.gold else None
-            tree_weights, labels = None if result.noisy else weights, result.relations(i)
-            pictures += _tree_pictures(
-                words, tree, title, weights=tree_weights, gold=gold, tags=result.tags, labels=labels
-            )
+            draw = partial(_tree_pictures, result, i, show)
+            pictures += draw(tree, title, None if result.noisy else weights, result.tags)
             if result.noisy:
-                above = f"best tree with {show.noise}"
-                labels = result.relations(i, best)
-                pictures += _tree_pictures(
-                    words, best, above, weights=weights, gold=gold, labels=labels
-                )
-            if weights:
+                pictures += draw(best, f"best tree with {show.noise}", weights)
+            if weights is not None:
                 pictures.append(draw_note(show.weights))
             for sampled, note in _samples(result, i, show):
                 if sampled is None:
                     pictures.append(draw_note(note))
                 else:
-                    title = f"sampled {note.removesuffix(':')}"
-                    labels = result.relations(i, sampled)
-                    pictures += _tree_pictures(words, sampled, title, gold=gold, labels=labels)
+                    pictures += draw(sampled, f"sampled {note.removesuffix(':')}")
     return stack_pictures(pictures)
 
 
 def _tree_pictures(
-    words: Sequence[str],
+    result: Result,
+    text: int,
+    show: DisplayOptions,
     tree: Tree,
     title: str | None,
-    *,
-    weights: list[list[float]] | None = None,
-    gold: Heads | None = None,
+    weights: Tensor | None = None,
     tags: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
 ) -> Iterator[Picture]:
     from treelax.apps.pictures import draw_arcs, draw_brackets
 
+    words = result.prediction.words[text]
     if not isinstance(tree, str):
-        shown: dict[str, Any] = {"labels": labels, "tags": tags, "title": title}
-        yield draw_arcs(words, tree, weights=weights, gold=gold, **shown)
+        gold, labels = (
+            result.example.gold[text] if show.gold else None,
+            result.relations(text, tree),
+        )
+        yield draw_arcs(
+            words, tree, weights=weights, gold=gold, labels=labels, tags=tags, title=title
+        )
         return
     tagged = [(m, m, tag) for m, tag in enumerate(tags or ())]
     yield draw_brackets(words, [*_spans(tree), *tagged], title=title)
     if weights is not None:
-        yield draw_brackets(words, _tensor(weights), show_weights=True)
+        yield draw_brackets(words, weights, show_weights=True)
 
 
 FORMS = {

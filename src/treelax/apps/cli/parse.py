@@ -260,13 +260,11 @@ class ArcWeights:
         generator = torch.Generator().manual_seed(self.seed)
         return scores + self.noise * gumbel(scores.shape, generator=generator)
 
-    def __call__(self, scores: Tensor) -> list[list[float]]:
+    def __call__(self, scores: Tensor) -> Tensor:
         """The weights of all arcs, or spans."""
         if self.marginals:
-            weights = self.parser.marginals(scores / (self.temperature or 1.0))
-        else:
-            weights = self.parser.soft_tree(scores, temperature=self.temperature)
-        return weights.tolist()
+            return self.parser.marginals(scores / (self.temperature or 1.0))
+        return self.parser.soft_tree(scores, temperature=self.temperature)
 
 
 def _results(
