@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from torch import Tensor
@@ -37,6 +38,16 @@ from treelax.apps.pictures.words import (
 )
 
 STARRED = "* in the tree: the best tree as a whole need not have the heaviest head of every word"
+
+
+class _Tree(NamedTuple):
+    """What is drawn, with the right heads or the heads again, and with what."""
+
+    words: list[str]
+    heads: list[int]
+    gold: list[int]
+    labels: list[str]
+    symbols: Symbols
 
 
 class _Arc(NamedTuple):
@@ -101,14 +112,11 @@ def draw_tree(
     chosen = checked_heads(heads, "heads", n)
     right = chosen if gold is None else checked_heads(gold, "gold", n)
     texts = [text and printable(text, symbols) for text in checked_texts(labels, "labels", n)]
-    layouts: list[Iterator[str]] = []
-    if sum(map(columns, shown)) + n - 1 <= width:
-        layouts += [_arcs(shown, chosen, right, texts, room, symbols) for room in (2, 1)]
-    layouts += [_listing(shown, chosen, right, texts, step, symbols) for step in (3, 2, 1)]
+    tree = _Tree(shown, chosen, right, texts, symbols)
+    rooms = (2, 1) if sum(map(columns, shown)) + n - 1 <= width else ()
+    layouts = chain((_arcs(tree, room) for room in rooms), (_listing(tree, i) for i in (3, 2, 1)))
     # the last resort is sorted by the numbers in front
-    lines = first_that_fits(layouts, width) or sorted(
-        _listing(shown, chosen, right, texts, 0, symbols)
-    )
+    lines = first_that_fits(layouts, width) or sorted(_listing(tree, 0))
     if gold is not None:
         lines.append(f"{sum(map(operator.eq, chosen, right))} of {n} arcs right")
     return "\n".join(cut(line, width, symbols) for line in lines)
@@ -169,15 +177,9 @@ def list_weights(
     return "\n".join(lines)
 
 
-def _arcs(
-    words: list[str],
-    heads: list[int],
-    gold: list[int],
-    labels: list[str],
-    room: int,
-    symbols: Symbols,
-) -> Iterator[str]:
+def _arcs(tree: _Tree, room: int) -> Iterator[str]:
     """The words on one line, the arcs above, labels and the arcs that are missing below."""
+    words, heads, gold, labels, symbols = tree
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
     slots = _slots(words, labels, [*enumerate(heads, 1), *missing], room)
 
@@ -241,15 +243,9 @@ def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[st
     return canvas.rows(symbols, lines)
 
 
-def _listing(
-    words: list[str],
-    heads: list[int],
-    gold: list[int],
-    labels: list[str],
-    step: int,
-    symbols: Symbols,
-) -> Iterator[str]:
+def _listing(tree: _Tree, step: int) -> Iterator[str]:
     """The tree on its side: left modifiers above their head, right ones below, a step further in."""
+    words, heads, gold, labels, symbols = tree
     cycles = _cycles(heads)
     left: list[list[int]] = [[] for _ in range(len(words) + 1)]
     right: list[list[int]] = [[] for _ in range(len(words) + 1)]

@@ -74,9 +74,9 @@ def draw_binary_tree(
             advice = "expected 0 or 1 (for a soft tree use list_brackets)"
             raise InputError(f"tree[{i}, {j}] is {node.weight:g}; {advice}")
     check_spans(spans_to_tensor(nodes, len(shown)), "tree")
-    leaves, root = _built(nodes, len(shown))
-    layouts: list[Iterable[str]] = [_above(shown, leaves, root, room, symbols) for room in (2, 1)]
-    layouts.append(_beside(shown, root, symbols))
+    built = _built(nodes, len(shown))
+    layouts: list[Iterable[str]] = [_above(shown, built, room, symbols) for room in (2, 1)]
+    layouts.append(_beside(shown, built[-1], symbols))
     if lines := first_that_fits(layouts, width):
         return "\n".join(lines)
     spans = [
@@ -141,37 +141,24 @@ def _nodes(tree: Spans, n: int, labels: Sequence[str] | None, symbols: Symbols) 
     }
 
 
-def _built(nodes: Nodes, n: int) -> tuple[list[_Node], _Node]:
-    """The words and the root of a tree."""
-
-    def node(first: int, last: int) -> _Node:
-        label = nodes[first, last].label if (first, last) in nodes else ""
-        return _Node(first, last, label)
-
-    leaves = [node(m, m) for m in range(n)]
-    tops = list(leaves)  # the highest node so far over each word
-    for i, j in sorted(nodes, key=lambda span: span[1] - span[0]):
-        if i < j:
-            parent = node(i, j)
-            parent.children = list(dict.fromkeys(tops[i : j + 1]))
-            parent.level = 1 + max(child.level for child in parent.children)
-            tops[i : j + 1] = [parent] * (j + 1 - i)
-    return leaves, tops[0]
+def _built(nodes: Nodes, n: int) -> list[_Node]:
+    """The words, then all spans, children before their parents; the root is the last."""
+    spans = [(m, m) for m in range(n)] + sorted(
+        (span for span in nodes if span[0] < span[1]), key=lambda span: span[1] - span[0]
+    )
+    built = [_Node(*span, nodes[span].label if span in nodes else "") for span in spans]
+    tops = built[:n]  # the highest node so far over each word
+    for parent in built[n:]:
+        over = slice(parent.first, parent.last + 1)
+        parent.children = list(dict.fromkeys(tops[over]))
+        parent.level = 1 + max(child.level for child in parent.children)
+        tops[over] = [parent] * (parent.last + 1 - parent.first)
+    return built
 
 
-def _all(root: _Node) -> list[_Node]:
-    """Every node, children before their parents."""
-    nodes = [root]
-    for node in nodes:
-        nodes += node.children
-    return nodes[::-1]
-
-
-def _above(
-    words: list[str], leaves: list[_Node], root: _Node, room: int, symbols: Symbols
-) -> list[str]:
+def _above(words: list[str], nodes: list[_Node], room: int, symbols: Symbols) -> list[str]:
     """The words on one line and the tree above."""
-    nodes = _all(root)
+    leaves = nodes[: len(words)]
     slots = _slots(words, nodes, leaves, room)
     levels = 1 + any(node.label for node in nodes if node.children)  # rows of one: lines and labels
     base, canvas = 1 + any(leaf.label for leaf in leaves), Canvas()
