@@ -38,28 +38,28 @@ def bank(tmp_path):
 
 
 def record(capsys, *arguments):
-    [found] = records(capsys, "analyse", *arguments, "--json")
-    return found
+    [outcome] = records(capsys, "analyse", *arguments, "--json")
+    return outcome
 
 
 # ------------------------------------------------------------------ ListOps
 
 
 def test_the_model_in_the_box(capsys):
-    found = record(capsys, "listops", "--data", SAMPLE, "--max-length", 30)
+    outcome = record(capsys, "listops", "--data", SAMPLE, "--max-length", 30)
     parser = treelax.load("listops")
     short = {expression.tokens for expression in read_listops(SAMPLE, max_length=30)}
-    examples = [each for each in parser.read(Source(file=str(SAMPLE))) if each.words[0] in short]
+    examples = [item for item in parser.read(Source(file=str(SAMPLE))) if item.words[0] in short]
     figures: Any = parser.evaluate(examples)
-    assert (found["sentences"], found["words"]) == (figures.sentences, figures.tokens)
-    assert found["treebank"]["listops"]["uas"] == pytest.approx(figures.attachment)
-    assert found["treebank"]["listops"]["exact_trees"] == pytest.approx(figures.exact_trees)
-    baselines = {name: own["uas"] for name, own in found["treebank_baselines"].items()}
+    assert (outcome["sentences"], outcome["words"]) == (figures.sentences, figures.tokens)
+    assert outcome["treebank"]["listops"]["uas"] == pytest.approx(figures.attachment)
+    assert outcome["treebank"]["listops"]["exact_trees"] == pytest.approx(figures.exact_trees)
+    baselines = {name: direct["uas"] for name, direct in outcome["treebank_baselines"].items()}
     assert baselines["left-to-right chain"] == pytest.approx(figures.baselines["previous token"])
     assert baselines["last operator"] == pytest.approx(figures.baselines["last operator"])
-    assert found["labels"]["listops"]["accuracy"] == pytest.approx(figures.operator_accuracy)
-    assert found["grammar"]["listops"]["left_to_right"] > 99
-    assert 0 <= found["entropy"]["listops"]["relative"] < 100
+    assert outcome["labels"]["listops"]["accuracy"] == pytest.approx(figures.operator_accuracy)
+    assert outcome["grammar"]["listops"]["left_to_right"] > 99
+    assert 0 <= outcome["entropy"]["listops"]["relative"] < 100
 
 
 def test_the_dev_set_of_a_listops_run(finished, tmp_path, capsys):
@@ -67,10 +67,10 @@ def test_the_dev_set_of_a_listops_run(finished, tmp_path, capsys):
     run, _ = finished
     copy = tmp_path / "copy" / run.name
     shutil.copytree(run, copy)
-    found = record(capsys, run, copy, "--limit", 5)
-    assert (found["sentences"], found["data"]) == (5, f"dev set of new/{run.name}")
-    assert found["runs"] == [f"new/{run.name}", f"copy/{run.name}"]
-    assert found["agreement"]["mean"] == 100
+    outcome = record(capsys, run, copy, "--limit", 5)
+    assert (outcome["sentences"], outcome["data"]) == (5, f"dev set of new/{run.name}")
+    assert outcome["runs"] == [f"new/{run.name}", f"copy/{run.name}"]
+    assert outcome["agreement"]["mean"] == 100
     assert record(capsys, run, "--split", "test")["sentences"] == 60
 
 
@@ -79,31 +79,31 @@ def test_the_dev_set_of_a_listops_run(finished, tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
 def test_labels_on_the_dev_set(runs, capsys, kind):
-    found = record(capsys, runs[kind])
-    own = json.loads((runs[kind] / "test.json").read_text())["splits"]["dev"]
+    outcome = record(capsys, runs[kind])
+    direct = json.loads((runs[kind] / "test.json").read_text())["splits"]["dev"]
     for figure in ("accuracy", "soft_accuracy"):
-        assert found["labels"]["run"][figure] == pytest.approx(own[figure])
-    assert found["sentences"] == SIZES["dev"] * (2 if kind == "pair" else 1)
-    assert (found["tags"] is None) == (kind != "tag")
+        assert outcome["labels"]["run"][figure] == pytest.approx(direct[figure])
+    assert outcome["sentences"] == SIZES["dev"] * (2 if kind == "pair" else 1)
+    assert (outcome["tags"] is None) == (kind != "tag")
     assert record(capsys, runs[kind], "--split", "test", "--limit", 3)["sentences"] in (3, 6)
 
 
 def test_a_treebank(runs, bank, capsys):
     """Runs of all kinds on the same sentences, words as they stand in the file."""
-    found = record(capsys, *runs.values(), "--data", bank)
-    assert found["runs"] == ["classify/run", "pair/run", "tag/run", "again/run"]
-    assert (found["sentences"], found["words"]) == (2, 8)
-    [own] = SentenceModel.from_run(runs["tag"]).predict([BANK[1].words])
-    right = sum(a == b for a, b in zip((own.heads or [()])[0], BANK[1].heads or (), strict=True))
+    outcome = record(capsys, *runs.values(), "--data", bank)
+    assert outcome["runs"] == ["classify/run", "pair/run", "tag/run", "again/run"]
+    assert (outcome["sentences"], outcome["words"]) == (2, 8)
+    [direct] = SentenceModel.from_run(runs["tag"]).predict([BANK[1].words])
+    right = sum(a == b for a, b in zip((direct.heads or [()])[0], BANK[1].heads or (), strict=True))
     last = record(capsys, runs["tag"], "--data", bank, "--max-length", 3)
     assert last["treebank"]["run"]["uas"] == pytest.approx(100 * right / 3)
-    chains = found["treebank_baselines"]
+    chains = outcome["treebank_baselines"]
     assert chains["right-to-left chain"]["uas"] == pytest.approx(100 * 4 / 8)
     assert chains["right-to-left chain"]["uas_without_punctuation"] == pytest.approx(100 * 4 / 7)
     assert chains["random trees"]["uas_by_tag"].keys() == set(TAGS)
     # only a tagger could know the tags, and this one knows others
-    assert {run["accuracy"] for run in found["labels"].values()} == {None}
-    assert "pair/run" not in found["labels"]
+    assert {run["accuracy"] for run in outcome["labels"].values()} == {None}
+    assert "pair/run" not in outcome["labels"]
 
 
 def test_labels_of_a_file(runs, tmp_path, capsys, monkeypatch):
@@ -119,21 +119,21 @@ def test_labels_of_a_file(runs, tmp_path, capsys, monkeypatch):
     both = written(tmp_path, "good film\tbad\n", "pairs.xyz")
     assert record(capsys, runs["pair"], "--data", both, "--input", "text")["sentences"] == 2
     typed(monkeypatch, "A good film.\n\nBad.\n")
-    found = record(capsys, runs["classify"], runs["again"], "--data", "-")
-    assert (found["sentences"], found["words"]) == (2, 6)
+    outcome = record(capsys, runs["classify"], runs["again"], "--data", "-")
+    assert (outcome["sentences"], outcome["words"]) == (2, 6)
 
 
 def test_chains_heads_and_given_trees(tmp_path, bank, capsys):
     """All of them saved models, which have no data of their own."""
     models = {trees: saved(tmp_path, trees=trees) for trees in ("chain", "heads", "given")}
-    found = record(capsys, models["chain"], "--data", bank)
-    own = found["agreement"]["baselines"][models["chain"].name]
-    assert own["left-to-right chain"] == 100
-    assert found["entropy"] == {}
+    outcome = record(capsys, models["chain"], "--data", bank)
+    direct = outcome["agreement"]["baselines"][models["chain"].name]
+    assert direct["left-to-right chain"] == 100
+    assert outcome["entropy"] == {}
     grammar = record(capsys, models["heads"], "--data", bank)["grammar"]
     assert grammar[models["heads"].name]["projective"] <= 100
-    found = record(capsys, models["given"], models["chain"], "--data", bank)
-    assert found["treebank"][models["given"].name]["uas"] == 100
+    outcome = record(capsys, models["given"], models["chain"], "--data", bank)
+    assert outcome["treebank"][models["given"].name]["uas"] == 100
 
 
 # ------------------------------------------------------------------ what it shows and writes
@@ -152,9 +152,9 @@ def test_all_files_are_written(runs, bank, tmp_path, capsys):
     }
     with (folder / "treebank.csv").open() as lines:
         rows = {row["trees"]: float(row["uas"]) for row in csv.DictReader(lines)}
-    found = record(capsys, *asked[1:])
-    both = {**found["treebank"], **found["treebank_baselines"]}
-    assert rows == {name: pytest.approx(own["uas"], rel=1e-4) for name, own in both.items()}
+    outcome = record(capsys, *asked[1:])
+    both = {**outcome["treebank"], **outcome["treebank_baselines"]}
+    assert rows == {name: pytest.approx(direct["uas"], rel=1e-4) for name, direct in both.items()}
 
 
 def test_the_page(capsys):

@@ -51,7 +51,7 @@ def fail(capsys, *arguments):
     output = capsys.readouterr()
     *before, line = output.err.splitlines()
     assert not output.out
-    assert all(said.startswith(("drawing:", "writing:", "fetching ")) for said in before)
+    assert all(reply.startswith(("drawing:", "writing:", "fetching ")) for reply in before)
     assert line.startswith("treelax: error: ")
     return line.removeprefix("treelax: error: ")
 

@@ -35,7 +35,7 @@ def test_the_seeds_of_table_1(tmp_path, capsys):
     assert "G = 0, straight-through: accuracy as trained 70.0, paper 70.8." in svg
     # dots as trained, with discrete trees where they differ, and the paper's mark
     axes = draw_seeds(read_runs(runs)).figure.axes
-    drawn = [[np.asarray(line.get_xdata()).tolist() for line in each.lines] for each in axes]
+    drawn = [[np.asarray(line.get_xdata()).tolist() for line in row.lines] for row in axes]
     assert drawn == [
         [[100.0, 99.5], [98.0, 99.0], [99.6, 99.6], [70.0], [70.8, 70.8]],
         [[99.0, 98.5], [99.7, 99.7], [35.0], [33.9, 33.9]],

@@ -42,7 +42,7 @@ def test_every_help(capsys, monkeypatch):
     waiting: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
     for path, command in waiting:  # which grows
         inner = getattr(command, "commands", {})
-        waiting += [((*path, name), each) for name, each in inner.items()]
+        waiting += [((*path, name), row) for name, row in inner.items()]
         assert main([*path, "--help"]) == 0
         shown = capsys.readouterr().out
         assert re.search(rf"^ *\w*Examples?:.*  treelax {' '.join(path)}", shown, re.M | re.S), path
@@ -142,9 +142,9 @@ def test_a_closed_pipe():
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()  # it has not got so far as to write: it still loads its modules
-        said = process.stderr.read()
-    assert "Error" not in said
-    assert "Traceback" not in said
+        reply = process.stderr.read()
+    assert "Error" not in reply
+    assert "Traceback" not in reply
     assert process.returncode == 1
 
 

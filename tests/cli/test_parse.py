@@ -61,13 +61,13 @@ def test_the_model_that_comes_with_treelax(capsys):
 
 
 def test_a_run_of_listops(run, capsys):
-    [said] = treelax.load(run).parse([TEXT])
+    [reply] = treelax.load(run).parse([TEXT])
     [record] = records(capsys, run, TEXT)
     assert record == {
         "line": 1,
-        "tags": list(said.label or ()),
+        "tags": list(reply.label or ()),
         "words": list(EXPRESSION.tokens),
-        "heads": list((said.heads or ((),))[0]),
+        "heads": list((reply.heads or ((),))[0]),
     }
     [file] = run.glob("best/*.safetensors")
     assert records(capsys, file, TEXT) == [record]
@@ -102,7 +102,7 @@ def test_words_tables_and_blank_lines(tmp_path, capsys):
     assert len(records(capsys, model, SENTENCE, "good")) == 2
     table = tmp_path / "new.tsv"
     table.write_text("text\tstars\nA good film.\t5\n\t1\nbad\t1\n")
-    assert [each["line"] for each in records(capsys, model, "--file", table)] == [2, 4]
+    assert [row["line"] for row in records(capsys, model, "--file", table)] == [2, 4]
     lines = tmp_path / "new.txt"
     lines.write_text("ca n't\n")
     assert records(capsys, model, "--file", lines, "--tokens")[0]["words"] == ["ca", "n't"]
@@ -137,8 +137,8 @@ def test_marginals_temperature_and_noise(run, capsys):
         [record] = records(capsys, run, TEXT, *options)
         return record, parse(capsys, run, TEXT, *options, "--width", 200)
 
-    def close(found, expected):
-        return torch.allclose(torch.tensor(found), expected.float(), atol=1e-5)
+    def close(outcome, expected):
+        return torch.allclose(torch.tensor(outcome), expected.float(), atol=1e-5)
 
     record, drawn = asked("--marginals")
     assert close(record["marginals"], ProjectiveTrees(scores).marginals)
@@ -164,10 +164,10 @@ def test_samples(run, capsys, tmp_path):
     asked = partial(records, capsys, run)
     [record] = asked(TEXT, "--samples", 50)
     samples, different = record["samples"], len(record["samples"])
-    counts = [each["count"] for each in samples]
+    counts = [row["count"] for row in samples]
     assert sum(counts) == 50
     assert counts == sorted(counts, reverse=True)
-    assert all(bool(is_tree(torch.tensor(each["heads"]))) for each in samples)
+    assert all(bool(is_tree(torch.tensor(row["heads"]))) for row in samples)
     assert asked("[MAX 1 2 ]", TEXT, "--samples", 50)[1]["samples"] == samples
     assert asked(TEXT, "--samples", 50, "--seed", 1)[0]["samples"] != samples
     drawn = parse(capsys, run, TEXT, "--samples", 50, "--width", 60)
@@ -214,7 +214,7 @@ def test_a_file_is_whole_or_not_there(run, capsys, tmp_path):
     line = refused(capsys, "parse", run, "--file", file, "--out", out)
     assert line.startswith(f"{file}, line 2: ")
     assert out.read_text() == "before"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+    assert sorted(row.name for row in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
 # ------------------------------------------------------------------ models of sentences
@@ -222,35 +222,35 @@ def test_a_file_is_whole_or_not_there(run, capsys, tmp_path):
 
 def test_a_class_is_told(tmp_path, capsys):
     model = saved(tmp_path)
-    [own] = SentenceModel.from_pretrained(model).predict([SENTENCE])
-    [said] = records(capsys, model, SENTENCE)
-    assert (said["words"], said["heads"]) == (WORDS, list((own.heads or ((),))[0]))
-    assert said["label"] == own.label
-    assert said["probability"] == pytest.approx(own.probability, abs=1e-5)
-    label = f"{said['label']} ({said['probability']:.2f})"
-    tree = draw_tree(WORDS, said["heads"], width=60)
+    [direct] = SentenceModel.from_pretrained(model).predict([SENTENCE])
+    [reply] = records(capsys, model, SENTENCE)
+    assert (reply["words"], reply["heads"]) == (WORDS, list((direct.heads or ((),))[0]))
+    assert reply["label"] == direct.label
+    assert reply["probability"] == pytest.approx(direct.probability, abs=1e-5)
+    label = f"{reply['label']} ({reply['probability']:.2f})"
+    tree = draw_tree(WORDS, reply["heads"], width=60)
     assert parse(capsys, model, SENTENCE, "--width", 60) == f"{tree}\nlabel: {label}\n"
     assert texts(parse(capsys, model, SENTENCE, "--format", "svg"))[0] == label
     parse(capsys, model, SENTENCE, "--out", tmp_path / "one.conllu")
     [sentence] = read_conllu(tmp_path / "one.conllu")
-    assert sentence.metadata["label"] == said["label"]
+    assert sentence.metadata["label"] == reply["label"]
 
 
 def test_pairs(tmp_path, capsys, monkeypatch):
     model = saved(tmp_path, "pair")
-    [said] = records(capsys, model, SENTENCE, "A plot")
-    assert said["words"] == [WORDS, ["A", "plot"]]
-    assert [len(heads) for heads in said["heads"]] == [5, 2]
+    [reply] = records(capsys, model, SENTENCE, "A plot")
+    assert reply["words"] == [WORDS, ["A", "plot"]]
+    assert [len(heads) for heads in reply["heads"]] == [5, 2]
     first, second = (
         draw_tree(words, heads, width=60)
-        for words, heads in zip(said["words"], said["heads"], strict=True)
+        for words, heads in zip(reply["words"], reply["heads"], strict=True)
     )
     drawn = parse(capsys, model, SENTENCE, "A plot", "--width", 60)
-    assert drawn.startswith(f"{first}\n\n{second}\nlabel: {said['label']} (")
+    assert drawn.startswith(f"{first}\n\n{second}\nlabel: {reply['label']} (")
     heads = parse(capsys, model, SENTENCE, "A plot", "--format", "heads")
-    assert heads == "\t".join(" ".join(map(str, each)) for each in said["heads"]) + "\n"
+    assert heads == "\t".join(" ".join(map(str, row)) for row in reply["heads"]) + "\n"
     typed(monkeypatch, f"{SENTENCE}\tA plot\n")
-    assert records(capsys, model, "-") == [said]
+    assert records(capsys, model, "-") == [reply]
     more = records(capsys, model, SENTENCE, "A plot", "bad", "good", "--soft")
     assert len(more[1]["weights"]) == 2
     svg = parse(capsys, model, SENTENCE, "A plot", "--format", "svg")
@@ -283,9 +283,9 @@ def test_weights_and_samples_of_sentences(tmp_path, capsys, trees, null):
 def test_a_file_of_trees_is_marked(tmp_path, capsys):
     model, file = saved(tmp_path, "tag"), tmp_path / "gold.conllu.gz"
     write_conllu(file, [Sentence(("Dogs", "bark"), (2, 0)), Sentence(("a b", "c"), (0, 1))])
-    said = records(capsys, model, "--file", file, "--gold")
-    assert [each["gold"] for each in said] == [[2, 0], [0, 1]]
-    assert [each["words"] for each in said] == [["Dogs", "bark"], ["a\u00a0b", "c"]]
+    reply = records(capsys, model, "--file", file, "--gold")
+    assert [row["gold"] for row in reply] == [[2, 0], [0, 1]]
+    assert [row["words"] for row in reply] == [["Dogs", "bark"], ["a\u00a0b", "c"]]
     assert parse(capsys, model, "--file", file, "--gold").count("of 2 arcs right") == 2
     bare = tmp_path / "bare.conllu"
     write_conllu(bare, [Sentence(("Dogs", "bark"))])
@@ -297,19 +297,19 @@ def test_a_treebank_with_other_trees(tmp_path, treebank, capsys):
     model, out = saved(tmp_path), tmp_path / "out.conllu"
     drawn = parse(capsys, model, "--file", treebank).splitlines()
     assert [line for line in drawn if line.startswith("line ")] == ["line 1: weblog-16", "line 12"]
-    said = records(capsys, model, "--file", treebank)
-    assert [(each["line"], each.get("sent_id")) for each in said] == [(1, "weblog-16"), (12, None)]
+    reply = records(capsys, model, "--file", treebank)
+    assert [(row["line"], row.get("sent_id")) for row in reply] == [(1, "weblog-16"), (12, None)]
     parse(capsys, model, "--file", treebank, "--out", out)
     expected = []
-    for each, block in zip(said, TREEBANK.split("\n\n")[:2], strict=True):
+    for row, block in zip(reply, TREEBANK.split("\n\n")[:2], strict=True):
         lines = block.splitlines()
         comments = [line for line in lines if line.startswith("#")]
-        expected += [*comments, f"# predicted_label = {each['label']}"]
-        expected.append(f"# predicted_probability = {each['probability']:.6f}")
+        expected += [*comments, f"# predicted_label = {row['label']}"]
+        expected.append(f"# predicted_probability = {row['probability']:.6f}")
         for line in lines[len(comments) :]:
             cells = line.split("\t")
             if cells[0].isdigit():
-                cells[6:8] = str(each["heads"][int(cells[0]) - 1]), "_"
+                cells[6:8] = str(row["heads"][int(cells[0]) - 1]), "_"
             expected.append("\t".join(cells))
         expected.append("")
     assert out.read_text(encoding="utf-8").splitlines() == expected

@@ -35,20 +35,20 @@ def runs(sentence_runs):
 def test_all_of_a_file_in_its_order(runs, capsys, kind):
     """With the columns and the tokenising of the run; as it says itself of its test data."""
     [test] = runs[kind].parent.glob("test.*")
-    said = records(capsys, "predict", runs[kind], test, "--batch-size", 3)
+    reply = records(capsys, "predict", runs[kind], test, "--batch-size", 3)
     expected = [words for words, _ in sentences(2, SIZES["test"])]
-    assert [each["words"][0] if kind == "pair" else each["words"] for each in said] == expected
-    assert [each["line"] for each in said] == sorted(each["line"] for each in said)
-    texts: list[Any] = [each["words"] for each in said]
-    for each, own in zip(said, SentenceModel.from_run(runs[kind]).predict(texts), strict=True):
-        heads = [list(heads) for heads in own.heads or ()]
-        assert each["heads"] == (heads if kind == "pair" else heads[0])
+    assert [item["words"][0] if kind == "pair" else item["words"] for item in reply] == expected
+    assert [item["line"] for item in reply] == sorted(item["line"] for item in reply)
+    texts: list[Any] = [item["words"] for item in reply]
+    for item, direct in zip(reply, SentenceModel.from_run(runs[kind]).predict(texts), strict=True):
+        heads = [list(heads) for heads in direct.heads or ()]
+        assert item["heads"] == (heads if kind == "pair" else heads[0])
         if kind == "tag":
-            assert each["tags"] == list(own.label or ())
-            assert each["probabilities"] == pytest.approx(list(own.probability), abs=1e-5)  # type: ignore[arg-type]
+            assert item["tags"] == list(direct.label or ())
+            assert item["probabilities"] == pytest.approx(list(direct.probability), abs=1e-5)  # type: ignore[arg-type]
         else:
-            assert each["label"] == own.label
-            assert each["probabilities"] == pytest.approx(own.probabilities, abs=1e-5)
+            assert item["label"] == direct.label
+            assert item["probabilities"] == pytest.approx(direct.probabilities, abs=1e-5)
     units = sum(map(len, expected)) if kind == "tag" else len(expected)
     noun = "words" if kind == "tag" else "texts"
     accuracy = f"{figures(runs[kind])['test']['accuracy']:.2f}"
@@ -59,10 +59,13 @@ def test_all_of_a_file_in_its_order(runs, capsys, kind):
 
 def test_listops(capsys, monkeypatch):
     out, err = ask(capsys, "predict", "listops", SAMPLE)
-    said = [json.loads(line) for line in out.splitlines()]
-    expected = treelax.load("listops").predict([each["words"] for each in said])
-    for each, own in zip(said, expected, strict=True):
-        assert (tuple(each["tags"]), tuple(each["heads"])) == (own.label, (own.heads or [()])[0])
+    reply = [json.loads(line) for line in out.splitlines()]
+    expected = treelax.load("listops").predict([item["words"] for item in reply])
+    for item, direct in zip(reply, expected, strict=True):
+        assert (tuple(item["tags"]), tuple(item["heads"])) == (
+            direct.label,
+            (direct.heads or [()])[0],
+        )
     assert re.fullmatch(r"accuracy: \d+\.\d\d % of \d+ labelled words\n", err)
     typed(monkeypatch, "[MAX 2 9 ]\n")
     assert shown(capsys, "predict", "listops", "-", "--format", "tsv").splitlines()[1] == (
@@ -87,16 +90,16 @@ def test_listops(capsys, monkeypatch):
 )
 def test_formats(runs, tmp_path, capsys, name, text, options):
     asked = partial(records, capsys, "predict", runs["classify"])
-    said = asked(written(tmp_path, text, name), *options)
-    assert [each["words"] for each in said] == [["fine", ",", "film"], ["bad"]]
+    reply = asked(written(tmp_path, text, name), *options)
+    assert [item["words"] for item in reply] == [["fine", ",", "film"], ["bad"]]
     zipped = written(tmp_path, gzip.compress(text.encode()), f"{name}.gz")
-    assert asked(zipped, *options) == said
+    assert asked(zipped, *options) == reply
 
 
 def test_standard_input(runs, capsys, monkeypatch):
     typed(monkeypatch, "A fine film.\nbad")
-    said = records(capsys, "predict", runs["classify"], "-")
-    assert [each["words"] for each in said] == [["A", "fine", "film", "."], ["bad"]]
+    reply = records(capsys, "predict", runs["classify"], "-")
+    assert [item["words"] for item in reply] == [["A", "fine", "film", "."], ["bad"]]
     typed(monkeypatch, "A fine film.\tfine\n")
     [pair] = records(capsys, "predict", runs["pair"], "-")
     assert pair["words"] == [["A", "fine", "film", "."], ["fine"]]
@@ -146,24 +149,24 @@ def test_a_model_reads_the_tables_that_it_was_trained_on(quoted, capsys):
 
 def test_lines_without_words_keep_their_place(runs, tmp_path, capsys):
     file = written(tmp_path, "\nfine\n  \n\nbad\n\n", "new.txt")
-    said = records(capsys, "predict", runs["classify"], file)
-    assert [each["line"] for each in said] == [1, 2, 3, 4, 5, 6]
-    assert [each["label"] is None for each in said] == [True, False, True, True, False, True]
-    assert said[0] == {"line": 1, "label": None, "probabilities": None, "words": [], "heads": None}
+    reply = records(capsys, "predict", runs["classify"], file)
+    assert [item["line"] for item in reply] == [1, 2, 3, 4, 5, 6]
+    assert [item["label"] is None for item in reply] == [True, False, True, True, False, True]
+    assert reply[0] == {"line": 1, "label": None, "probabilities": None, "words": [], "heads": None}
     out, err = ask(capsys, "predict", runs["classify"], file, "--format", "tsv")
     assert out.splitlines()[1] == "1\t\t\t\t"
     assert err == f"{file}: 4 lines without a label: empty sentence (1, 3, 4, 6)\n"
     conllu = shown(capsys, "predict", runs["classify"], file, "--format", "conllu")
     assert conllu.count("# sent_id") == 2
     text = '{"q": "", "a": "a film"}\n{"q": "a film", "a": null}\n\n{"q": "x", "a": "y"}\n'
-    said = records(capsys, "predict", runs["pair"], written(tmp_path, text, "new.jsonl"))
-    assert [each["words"] for each in said] == [
+    reply = records(capsys, "predict", runs["pair"], written(tmp_path, text, "new.jsonl"))
+    assert [item["words"] for item in reply] == [
         *([[], ["a", "film"]], [["a", "film"], []]),
         *([[], []], [["x"], ["y"]]),
     ]
-    assert [each["label"] is None for each in said] == [True, True, True, False]
+    assert [item["label"] is None for item in reply] == [True, True, True, False]
     blank = written(tmp_path, "q\ta\n\n\t\n", "blank.tsv")
-    assert [each["line"] for each in records(capsys, "predict", runs["pair"], blank)] == [2, 3]
+    assert [item["line"] for item in records(capsys, "predict", runs["pair"], blank)] == [2, 3]
 
 
 # ------------------------------------------------------------------ what it writes
@@ -171,12 +174,12 @@ def test_lines_without_words_keep_their_place(runs, tmp_path, capsys):
 
 def test_tsv(runs, tmp_path, capsys):
     file = written(tmp_path, '{"q": ["a", "fine\\u2028", "film"], "a": ["x\\ty"]}\n', "new.jsonl")
-    said = shown(capsys, "predict", runs["pair"], file, "--format", "tsv").split("\n")
-    assert said[0].split("\t") == [
+    reply = shown(capsys, "predict", runs["pair"], file, "--format", "tsv").split("\n")
+    assert reply[0].split("\t") == [
         *("line", "label", "probability"),
         *("words_1", "heads_1", "words_2", "heads_2"),
     ]
-    line, label, probability, words, heads, second, head = said[1].split("\t")
+    line, label, probability, words, heads, second, head = reply[1].split("\t")
     [expected] = SentenceModel.from_run(runs["pair"]).predict(
         [(["a", "fine\u2028", "film"], ["x\ty"])]
     )
@@ -185,7 +188,7 @@ def test_tsv(runs, tmp_path, capsys):
     assert words == "a fine\u00a0 film"
     assert heads == " ".join(map(str, expected.heads[0]))  # type: ignore[index]
     assert (second, head) == ("x\u00a0y", "0")
-    assert said[2:] == [""]
+    assert reply[2:] == [""]
     dev = runs["tag"].parent / "dev.conll"
     tags = shown(capsys, "predict", runs["tag"], dev, "--format", "tsv")
     rows = [row.split("\t") for row in tags.splitlines()]
@@ -219,7 +222,7 @@ def test_soft_trees_and_threads(runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "reply"),
     [
         (
             ["fine\tyes", "fine\tperhaps", "fine\t", "\tyes"],
@@ -230,13 +233,13 @@ def test_soft_trees_and_threads(runs, tmp_path, capsys):
         (["fine\t", "bad\t"], None),
     ],
 )
-def test_labels_that_are_unknown_or_missing(runs, tmp_path, capsys, rows, said):
+def test_labels_that_are_unknown_or_missing(runs, tmp_path, capsys, rows, reply):
     file = written(tmp_path, "\n".join(["review\tliked", *rows, ""]), "new.tsv")
     out, err = ask(capsys, "predict", runs["classify"], file)
     assert len(out.splitlines()) == len(rows)
     lines = [line for line in err.splitlines() if "accuracy" in line]
-    assert len(lines) == (said is not None)
-    assert all(re.fullmatch(said or "", line) for line in lines)
+    assert len(lines) == (reply is not None)
+    assert all(re.fullmatch(reply or "", line) for line in lines)
 
 
 # ------------------------------------------------------------------ given trees, and none
@@ -247,11 +250,11 @@ def test_given_trees_come_with_the_file(tmp_path, capsys):
     model, file = saved(tmp_path, trees="given"), tmp_path / "a.conllu"
     sentence = Sentence(("in", "New York"), (0, 1))
     write_conllu(file, [sentence])
-    [said] = records(capsys, "predict", model, file)
+    [reply] = records(capsys, "predict", model, file)
     [expected] = SentenceModel.from_pretrained(model).predict([sentence])
-    assert said["words"] == ["in", "New\u00a0York"] == list(expected.words[0])
-    assert said["heads"] == [0, 1]
-    assert said["probabilities"] == pytest.approx(expected.probabilities, abs=1e-5)
+    assert reply["words"] == ["in", "New\u00a0York"] == list(expected.words[0])
+    assert reply["heads"] == [0, 1]
+    assert reply["probabilities"] == pytest.approx(expected.probabilities, abs=1e-5)
     for name in (written(tmp_path, "text\nfine\n", "a.tsv"), "-"):
         line = fail(capsys, "predict", model, name)
         assert line.startswith(f"{name}: the model takes given trees with its texts")

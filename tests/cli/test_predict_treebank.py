@@ -59,14 +59,14 @@ def test_tags_are_in_the_column_they_were_learned_from(tmp_path, treebank, capsy
     object.__setattr__(model.settings, "label", column)
     model.save_pretrained(folder)
     asked = partial(shown, capsys, "predict", folder, treebank)
-    said = [tag for line in asked().splitlines() for tag in json.loads(line)["tags"]]
+    reply = [tag for line in asked().splitlines() for tag in json.loads(line)["tags"]]
     new, old = rows(asked("--format", "conllu")), rows(TREEBANK)
     words = [i for i, cells in enumerate(old) if cells[0].isdigit()]
-    assert [new[i][place].rpartition("PredictedTag=")[2] for i in words] == said
-    assert new[1][9] == f"Gloss=came|PredictedTag={said[1] if place == 9 else 'old'}"
+    assert [new[i][place].rpartition("PredictedTag=")[2] for i in words] == reply
+    assert new[1][9] == f"Gloss=came|PredictedTag={reply[1] if place == 9 else 'old'}"
     for after, before in zip(new, old, strict=True):
-        kept = set(range(10)) - {6, 7, place}
-        assert [after[i] for i in kept] == [before[i] for i in kept]
+        unchanged_cells = set(range(10)) - {6, 7, place}
+        assert [after[i] for i in unchanged_cells] == [before[i] for i in unchanged_cells]
 
 
 @pytest.mark.parametrize("trees", ["none", "given"])

@@ -47,11 +47,11 @@ def test_as_a_run_that_knows_the_words(runs, capsys, monkeypatch):
         expected = records(capsys, command, runs.seen, *asked)
         assert records(capsys, command, runs.new, *asked, *runs.vectors) == expected
         assert records(capsys, command, runs.new, *asked) != expected
-    said = []
+    reply = []
     for arguments in ([runs.new, "-", *runs.vectors], [runs.seen, "-"]):
         typed(monkeypatch, "the superb Film\nzzyzx awful\n")  # which cannot be read twice
-        said.append(shown(capsys, "predict", *arguments))
-    assert said[0] == said[1]
+        reply.append(shown(capsys, "predict", *arguments))
+    assert reply[0] == reply[1]
 
 
 def test_unknown_words_are_told(runs, random, capsys, tmp_path):
@@ -71,8 +71,8 @@ def test_analyse(runs, random, capsys):
     """Runs that were trained without files go without, in any order."""
 
     def study(*arguments):
-        [found] = records(capsys, "analyse", *arguments, "--data", runs.test, "--json")
-        return list(found["entropy"].values())
+        [outcome] = records(capsys, "analyse", *arguments, "--data", runs.test, "--json")
+        return list(outcome["entropy"].values())
 
     [with_files], [without] = study(runs.new, *runs.vectors), study(random)
     assert study(runs.seen) == [with_files] != study(runs.new)

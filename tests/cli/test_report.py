@@ -27,8 +27,8 @@ def runs(sentence_runs):
 
 def ask(capsys, out, *arguments):
     """The report that the program writes."""
-    said = shown(capsys, "report", *arguments, "--out", out)
-    assert said.startswith(f"written: {out} (")
+    reply = shown(capsys, "report", *arguments, "--out", out)
+    assert reply.startswith(f"written: {out} (")
     return read_page(out)
 
 
@@ -56,7 +56,7 @@ def test_a_run_of_listops(finished, tmp_path, capsys):
     assert len(page.all("details", class_="maps")) == 8
     [curves] = page.all("img")
     assert curves["alt"].startswith("training loss by epoch: run from ")
-    assert {own["data-exact"] for own in page.all("div", class_="said")} <= {"0", "1"}
+    assert {direct["data-exact"] for direct in page.all("div", class_="reply")} <= {"0", "1"}
     assert "What is missing" not in page.text
     for heading in ("Results", "Training", "Settings", "What was learned", "Trees", "Examples"):
         assert heading in page.texts
@@ -70,7 +70,7 @@ def test_runs_of_sentences(runs, tmp_path, capsys, kind):
     cards = page.all("article")
     assert len(cards) == SIZES["dev"]
     trees = len(page.all("svg", class_="treelax"))
-    maps = sum(1 for own in page.all("svg") if "-m" in own.get("aria-labelledby", ""))
+    maps = sum(1 for direct in page.all("svg") if "-m" in direct.get("aria-labelledby", ""))
     assert trees - maps == len(cards) * (2 if kind == "pair" else 1)
     assert maps
     splits = json.loads((runs[kind] / "test.json").read_text())["splits"]
@@ -78,7 +78,7 @@ def test_runs_of_sentences(runs, tmp_path, capsys, kind):
         assert f"{figures['accuracy']:.2f}" in page.texts
         assert f"{figures['soft_accuracy']:.2f}" in page.texts
     # right or wrong, as the accuracy on dev says
-    verdicts = [own["data-right"] for own in page.all("div", class_="said")]
+    verdicts = [direct["data-right"] for direct in page.all("div", class_="reply")]
     if kind != "tag":
         share = 100 * verdicts.count("1") / len(verdicts)
         assert share == pytest.approx(splits["dev"]["accuracy"])
@@ -96,8 +96,8 @@ def test_several_runs(runs, tmp_path, capsys):
     assert "gcn_size" in page.texts[shared:]
     assert any("1 pair of runs: " in text for text in page.texts)
     assert all(name in page.all("img")[0]["alt"] for name in names)
-    assert len(page.all("div", class_="said")) == 2 * SIZES["dev"]
-    assert {"f-run", "f-label", "f-right"} <= {own["id"] for own in page.all("select")}
+    assert len(page.all("div", class_="reply")) == 2 * SIZES["dev"]
+    assert {"f-run", "f-label", "f-right"} <= {direct["id"] for direct in page.all("select")}
 
 
 def test_other_data(runs, finished, tmp_path, capsys):
@@ -106,12 +106,12 @@ def test_other_data(runs, finished, tmp_path, capsys):
     write_conllu(bank, BANK)
     page = ask(capsys, out, *runs.values(), "--data", bank)
     assert len(page.all("article")) == 2
-    assert len(page.all("div", class_="said")) == 8
+    assert len(page.all("div", class_="reply")) == 8
     assert any(text.endswith(" of 5 arcs right") for text in page.texts)
     page = ask(capsys, out, runs["classify"], "--split", "test", "--limit", 4)
     assert len(page.all("article")) == 4
     page = ask(capsys, out, finished[0], "--gallery", 7, "--max-length", 12)
-    lengths = [int(own["data-length"]) for own in page.all("article")]
+    lengths = [int(direct["data-length"]) for direct in page.all("article")]
     assert len(lengths) == 7
     assert max(lengths) <= 12
     assert "Examples" not in ask(capsys, out, runs["tag"], "--gallery", 0).texts
@@ -127,8 +127,8 @@ def test_where_it_goes(runs, tmp_path, monkeypatch, capsys):
     shown(capsys, "report", run, "--gallery", 3)
     assert (run / "report.html").read_bytes() == first
     monkeypatch.chdir(tmp_path)
-    said = shown(capsys, "report", runs["again"], "mine", "--gallery", 3)
-    assert said.splitlines()[-1].startswith("written: report.html (")
+    reply = shown(capsys, "report", runs["again"], "mine", "--gallery", 3)
+    assert reply.splitlines()[-1].startswith("written: report.html (")
     assert "Report of 2 runs" in read_page(tmp_path / "report.html").texts
 
 

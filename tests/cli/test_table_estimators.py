@@ -56,8 +56,14 @@ def test_a_table_has_all_rows_on_record(tmp_path, capsys):
     for row in study.rows:
         for value, dev in zip(ROWS[row].values, (70.0, 70.0, 55.0), strict=True):
             for seed in (TRIAL_SEED, 0):
-                own = {"estimator": row, "value": value, "seed": seed, "settings": "", "dev": dev}
-                study.records[Key(row, value, seed)] = {**measured, **own}
+                direct = {
+                    "estimator": row,
+                    "value": value,
+                    "seed": seed,
+                    "settings": "",
+                    "dev": dev,
+                }
+                study.records[Key(row, value, seed)] = {**measured, **direct}
     study.collect([])
     curves = ["estimator,value,seed,epoch,loss,dev"]
     for row in study.rows:
@@ -82,7 +88,7 @@ def test_the_best_value_on_dev_is_chosen(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reply"),
     [
         (
             "estimator,value,seed,settings,dev\nimle,1,100,train.epochs=1,50\n",
@@ -91,11 +97,11 @@ def test_the_best_value_on_dev_is_chosen(tmp_path):
         ("a,b\n1,2\n", "expected the columns estimator, value, seed, settings, dev, as"),
     ],
 )
-def test_records_of_something_else_are_not_mixed_in(tmp_path, capsys, text, said):
+def test_records_of_something_else_are_not_mixed_in(tmp_path, capsys, text, reply):
     file = tmp_path / "results/listops/runs.csv"
     file.parent.mkdir(parents=True)
     file.write_text(text)
     assert compare(tmp_path, "--report") == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert reply in error
     assert str(file) in error

@@ -56,9 +56,9 @@ def test_from_treebanks_to_table(tmp_path, files, capsys):
         folder = tmp_path / "runs" / f"{line['preset']}-{line['seed']}"
         record = json.loads((folder / "test.json").read_text())
         assert line["test_sentences"] == "4"
-        for split, own in record["splits"].items():
+        for split, direct in record["splits"].items():
             for key in ("uas", "las", "malformed"):
-                assert line[f"{split}_{key}"] == f"{own[key]:.3f}"
+                assert line[f"{split}_{key}"] == f"{direct[key]:.3f}"
         structure = line["preset"].removeprefix("small-")
         assert f'structure = "{structure}"' in (folder / "config.toml").read_text()
         if structure != "heads":

@@ -78,9 +78,9 @@ def test_what_has_ended_is_published_though_a_run_failed(tmp_path, capsys):
     broken.last_checkpoint.parent.mkdir()
     broken.last_checkpoint.write_text("damaged")
     assert main([*command, "--from", str(source), *places(tmp_path), *SST]) != 0
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "1 of 2 runs failed: sst-chain-0 (" in said
-    assert "last.safetensors" in said
+    reply = capsys.readouterr().err.splitlines()[-1]
+    assert "1 of 2 runs failed: sst-chain-0 (" in reply
+    assert "last.safetensors" in reply
     assert (tmp_path / "results" / "runs.csv").read_text().count("sst-none") == 1
     text = (tmp_path / "results" / "table.md").read_text()
     assert text.endswith("\nRuns that have not ended: sst-chain-0.\n")
@@ -91,13 +91,13 @@ def test_what_has_ended_is_published_though_a_run_failed(tmp_path, capsys):
 
 def test_rows_of_other_settings_or_data_are_no_table(tmp_path, capsys):
     command = ["table", "snli", "--seeds", "1", "--report", "--results", str(tmp_path / "results")]
-    for runs, changes, data, said in (
+    for runs, changes, data, reply in (
         ("settings", ["train.epochs=5"], "one", "other settings (train.epochs 5 → 200); give the"),
         ("data", [], "other", "intra-0: was trained or tested on other data than "),
     ):
         ended(tmp_path / runs, override(preset("snli-none"), changes), data="one")
         ended(tmp_path / runs, preset("snli-intra"), data=data)
-        assert said in fail(capsys, *command, "--runs", tmp_path / runs)
+        assert reply in fail(capsys, *command, "--runs", tmp_path / runs)
     assert not (tmp_path / "results").exists()
 
 

@@ -65,7 +65,7 @@ def test_tags_from_any_column(tmp_path, capsys):
     for split in ("train", "dev", "test"):
         rows = (tmp_path / f"{split}.conll").read_text().splitlines()
         cells = [row.split("\t") for row in rows]
-        text = "\n".join(f"X {each[0]} {each[1]} O" if each[0] else "" for each in cells)
+        text = "\n".join(f"X {item[0]} {item[1]} O" if item[0] else "" for item in cells)
         options += [f"--{split}", str(written(tmp_path, f"{split}.txt", text + "\n"))]
     run = tmp_path / "run"
     columns = ["--text", "2", "--label", "3"]
@@ -96,10 +96,10 @@ def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path, capsys):
     assert "--set data.max_length=N" in line
     written(tmp_path, "a.tsv", "\n".join([*rows, "fine\tpos", ""]))
     assert main([*map(str, command), *ENDING]) == 0
-    said = capsys.readouterr().err
+    reply = capsys.readouterr().err
     assert (
         "train: 2 examples of more than 100 words left out; --set data.max_length=N keeps more\n"
-    ) in said
+    ) in reply
     shutil.rmtree(tmp_path / "run")
     assert main([*map(str, command), *ENDING, "--set", "data.max_length=101"]) == 0
     assert "left out" not in capsys.readouterr().err
@@ -107,10 +107,10 @@ def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path, capsys):
 
 def test_what_the_page_says_of_settings_and_archives(tmp_path, capsys):
     page = " ".join((ROOT / "docs" / "own-data.md").read_text(encoding="utf-8").split())
-    own = preset("classify")
-    assert f"`train.batch_size` (default {own.train.batch_size})" in page
-    assert f"`train.epochs` (default {own.train.epochs})" in page
-    assert f"texts of more than {own.data.max_length} words" in page
+    direct = preset("classify")
+    assert f"`train.batch_size` (default {direct.train.batch_size})" in page
+    assert f"`train.epochs` (default {direct.train.epochs})" in page
+    assert f"texts of more than {direct.data.max_length} words" in page
     (call,) = re.findall(r"`(numpy\.savez\(.+?\))`", page)
     place = tmp_path / "mine.npz"
     vec = numpy.ones((2, 3), dtype=numpy.float32)

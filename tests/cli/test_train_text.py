@@ -115,13 +115,13 @@ def test_a_run_that_is_resumed_in_another_folder(files, monkeypatch, capsys):
     assert line.endswith("or give --train FILE\n")
     assert main([*resume, str(broken), *named(Path(".."), "tsv", "train", "dev", "test")]) == 0
     assert result(broken) == result(whole)
-    kept = train.rename(files / "kept.tsv")
+    moved_away = train.rename(files / "kept.tsv")
     assert refused(other).endswith("give --train FILE\n")
     assert main([*resume, str(broken)]) == 0  # it has ended and needs no files
     record = other / "data.json"
     record.write_text(record.read_text()[:40])
     assert refused(other).startswith(f"{record}: cannot be read as a record of files (")
-    kept.rename(train)
+    moved_away.rename(train)
     record.unlink()
     monkeypatch.chdir(files)
     assert main([*resume, str(other)]) == 0
