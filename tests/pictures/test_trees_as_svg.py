@@ -25,7 +25,7 @@ from drawings import (
     size_of,
     texts,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treelax as tx
@@ -79,6 +79,7 @@ def projective(n, seed):
 # ------------------------------------------------------------------ where lines stand
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=9), SEEDS)
 def test_any_words_and_labels(words, seed):
     """Whatever they are, the file is well-formed and nothing is outside of it."""
@@ -146,6 +147,7 @@ def test_brackets_stand_over_their_words_and_above_inner_ones(n, seed):
             assert above.y < below.y
 
 
+@settings(max_examples=50)
 @given(st.integers(2, 12), SEEDS)
 def test_nothing_runs_through_a_label(n, seed):
     labels = [f"label:{m}" for m in range(1, n + 1)]

@@ -54,7 +54,7 @@ Vectors = Annotated[
 
 
 class _Named:
-    """Help that shows no types of Python: a word for the value of each parameter."""
+    """Help that shows no types of Python, but a name for the value of each parameter."""
 
     callback: Any
 
@@ -62,8 +62,8 @@ class _Named:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         hints = get_type_hints(self.callback)
         for parameter in parameters:
-            word = _folded(value_name(parameter, hints.get(parameter.name)))
-            parameter.display_type_rich = lambda ctx, word=word: word
+            name = _folded(value_name(parameter, hints.get(parameter.name)))
+            parameter.display_type_rich = lambda ctx, name=name: name
         return parameters
 
 
@@ -80,9 +80,9 @@ class Group(_Named, typer.core.TyperGroup):
     """A group whose help shows no types of Python."""
 
 
-def _folded(word: str) -> str:
+def _folded(name: str) -> str:
     """Choices in lines short enough for a narrow terminal, which would break them anywhere."""
-    first, *others = word.split("|")
+    first, *others = name.split("|")
     lines = [first]
     for choice in others:
         if len(lines[-1]) + len(choice) < CHOICES_WIDTH:
@@ -94,7 +94,7 @@ def _folded(word: str) -> str:
 
 
 def value_name(parameter: Any, hint: Any) -> str:
-    """A word for what follows an option; empty for flags and arguments."""
+    """A name for the value of an option; empty for flags and arguments."""
     if parameter.param_type_name == "argument" or parameter.is_flag:
         return ""
     if parameter.metavar:
@@ -103,8 +103,8 @@ def value_name(parameter: Any, hint: Any) -> str:
     if choices:
         return "|".join(chain(*choices))
     kinds = [hint, *get_args(hint), *(inner for kind in get_args(hint) for inner in get_args(kind))]
-    word = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
-    return f"{word} ..." if parameter.multiple else word
+    name = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
+    return f"{name} ..." if parameter.multiple else name
 
 
 def command(name: str, help: str, function: Callable[..., None]) -> Register:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -126,7 +126,7 @@ def _write_splits(
 
     info = {MADE_BY: f"treelax {treelax.__version__}", "settings": {**sizes, **settings}}
     total = sum(sizes.values())
-    with folder_to_write(folder) as temporary:
+    with filled_at_once(folder, force) as temporary:
         with progress("drawing", total) as bar:
             splits = generate_splits(sizes, **settings, progress=bar.update)
         with progress("writing", total) as bar:
@@ -135,7 +135,6 @@ def _write_splits(
         sums = {file.name: sha256(file) for file in sorted(temporary.iterdir())}
         with atomic_write(temporary / INFO, "w") as out:
             out.write(json.dumps(info | {"sha256": sums}, indent=2) + "\n")
-        _put_in_place(temporary, folder, force)
     with progress("measuring", transient=True):
         return {name: listops_statistics(split) for name, split in splits.items()}
 
@@ -226,12 +225,8 @@ def check_corpus(
     if path.is_file() and path.suffix.lower() != ".zip" and out is not None:
         raise InputError(f"{path}: is one file; expected an archive or a folder with --out")
     splits = corpus.splits(path, unusable)
-    if out is None:
-        described = _describe(corpus, splits, None)
-    else:
-        with folder_to_write(out) as temporary:
-            described = _describe(corpus, splits, temporary)
-            _put_in_place(temporary, out, force)
+    with nullcontext() if out is None else filled_at_once(out, force) as temporary:
+        described = _describe(corpus, splits, temporary)
     missing = [] if path.name in splits else [s for s in corpus.official if s not in splits]
     if as_json:
         typer.echo(json.dumps({"splits": described, "missing": missing}, indent=2))
@@ -301,13 +296,14 @@ def _corpus_figures(corpus: Corpus, figures: dict[str, Any]) -> dict[str, Cell]:
 
 
 @contextmanager
-def folder_to_write(folder: Path) -> Iterator[Path]:
-    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
+def filled_at_once(folder: Path, force: bool) -> Iterator[Path]:
+    """Make a folder whose files are put in place together; a new one goes again after an error."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
             yield Path(temporary)
+            _put_in_place(Path(temporary), folder, force)
     except BaseException:
         if is_new:
             with suppress(OSError):  # not empty

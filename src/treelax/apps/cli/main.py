@@ -29,7 +29,7 @@ MEMORY = (
     "memory ran out: lower the batch size (--set train.batch_size=..., or --batch-size) or the "
     "greatest length (--set data.max_length=..., or --max-length)."
 )
-OWN = "treelax: "  # what all warnings of this library begin with
+PREFIX = "treelax: "  # what all warnings of this library begin with
 HELP = """Learn latent trees from the task alone.
 
 Look at a model that comes with treelax, then train your own; every command
@@ -144,9 +144,9 @@ def _warnings_as_notes() -> Iterator[None]:
 
     def formatted(message: Warning | str, *where: Any, **more: Any) -> str:
         text = str(message)
-        if not text.startswith(OWN):
+        if not text.startswith(PREFIX):
             return usual(message, *where, **more)
-        return f"note: {' '.join(text.removeprefix(OWN).split())}\n"
+        return f"note: {' '.join(text.removeprefix(PREFIX).split())}\n"
 
     warnings.formatwarning = formatted
     try:

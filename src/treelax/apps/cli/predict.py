@@ -209,9 +209,9 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
         return examples
     with progress("looking up words", transient=True):
         rows: list[Example] = list(examples)
-        new, found = parser.look_up(word for row in rows for words in row.words for word in words)
+        new, known = parser.look_up(word for row in rows for words in row.words for word in words)
     if new:
-        error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
+        error_console.print(f"word vectors: {known:,} of {new:,} words new to the model found")
     return replace(examples, rows=rows)
 
 

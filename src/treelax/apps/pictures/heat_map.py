@@ -158,10 +158,10 @@ class _HeatMap:
                     'opacity="0.5"/>'
                 )
             elif len(self.words) <= NUMBERS_UP_TO:
-                look = 'class="treelax-on"' if share > DARK_ON_STRONG else ""
-                look += ' fill="#FFFFFF"' if share > WHITE_ON_STRONG else ""
+                colour = 'class="treelax-on"' if share > DARK_ON_STRONG else ""
+                colour += ' fill="#FFFFFF"' if share > WHITE_ON_STRONG else ""
                 at, text = (x + size / 2, y + size / 2 + SMALL * 0.36), self._written(value)
-                shown.append(text_element(*at, text, size=SMALL, attributes=look))
+                shown.append(text_element(*at, text, size=SMALL, attributes=colour))
             tip = f"<title>{clean(title)}</title>" if len(self.words) <= TITLES_UP_TO else ""
             squares.append(
                 f'<path d="M{number(x + 0.5)} {number(y + 0.5)}h{number(size - 1)}'

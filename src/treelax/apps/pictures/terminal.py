@@ -209,10 +209,10 @@ def _slots(
     start, over = 0, False
     for m, (word, label) in enumerate(zip(words, labels, strict=True), 1):
         text, under = columns(word), columns(label)
-        before, after = room * (m in to_left), room * (m in to_right)
-        size = max(text, before + 1 + after)
-        middle = (size - 1) // 2 if after >= before else size // 2
-        arrow = min(max(middle, before), size - 1 - after)
+        left_room, right_room = room * (m in to_left), room * (m in to_right)
+        size = max(text, left_room + 1 + right_room)
+        middle = (size - 1) // 2 if right_room >= left_room else size // 2
+        arrow = min(max(middle, left_room), size - 1 - right_room)
         shift = min(max(arrow - (text - 1) // 2, 0), size - text)
         start += room - 1 if slots and (over or shift) else 0
         over = shift + text < size
@@ -265,12 +265,12 @@ def _listing(tree: _Tree, step: int) -> Iterator[str]:
         m, ready, above, prefix, below = todo.pop()
         if not ready:
             for k in reversed(right[m]):
-                mask, after = (UP, blank) if k == right[m][-1] else (UP | DOWN, rail)
-                todo.append((k, False, below + rail, below + branch(mask, k), below + after))
+                mask, margin = (UP, blank) if k == right[m][-1] else (UP | DOWN, rail)
+                todo.append((k, False, below + rail, below + branch(mask, k), below + margin))
             todo.append((m, True, above, prefix, below))
             for k in reversed(left[m]):
-                mask, before = (DOWN, blank) if k == left[m][0] else (UP | DOWN, rail)
-                todo.append((k, False, above + before, above + branch(mask, k), above + rail))
+                mask, margin = (DOWN, blank) if k == left[m][0] else (UP | DOWN, rail)
+                todo.append((k, False, above + margin, above + branch(mask, k), above + rail))
             continue
         line = f"{m:{len(str(len(words)))}} {prefix}{words[m - 1]}"
         if step == 0:  # no lines show the heads

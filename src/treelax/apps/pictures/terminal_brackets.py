@@ -213,14 +213,14 @@ def _beside(words: list[str], root: _Node, symbols: Symbols) -> Iterator[str]:
     # line and on the lines below that
     todo = [(root, "", "")]
     while todo:
-        node, before, below = todo.pop()
+        node, prefix, below = todo.pop()
         if not node.children:
-            yield " ".join(filter(None, (before, node.label, words[node.first])))
+            yield " ".join(filter(None, (prefix, node.label, words[node.first])))
             continue
-        before += node.label + across if node.label else ""
+        prefix += node.label + across if node.label else ""
         below += " " * (columns(node.label) + 1) if node.label else ""
-        fork = symbols.lines[DOWN | RIGHT | (LEFT if before else 0)] + across
+        fork = symbols.lines[DOWN | RIGHT | (LEFT if prefix else 0)] + across
         first, *middle, end = node.children
         todo.append((end, below + last, below + "  "))
         todo += [(child, below + branch, below + down + " ") for child in reversed(middle)]
-        todo.append((first, before + fork, below + down + " "))
+        todo.append((first, prefix + fork, below + down + " "))
