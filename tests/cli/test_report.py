@@ -56,7 +56,7 @@ def test_a_run_of_listops(finished, tmp_path, capsys):
     assert len(page.all("details", class_="maps")) == 8
     [curves] = page.all("img")
     assert curves["alt"].startswith("training loss by epoch: run from ")
-    assert {direct["data-exact"] for direct in page.all("div", class_="reply")} <= {"0", "1"}
+    assert {direct["data-exact"] for direct in page.all("div", class_="said")} <= {"0", "1"}
     assert "What is missing" not in page.text
     for heading in ("Results", "Training", "Settings", "What was learned", "Trees", "Examples"):
         assert heading in page.texts
@@ -78,7 +78,7 @@ def test_runs_of_sentences(runs, tmp_path, capsys, kind):
         assert f"{figures['accuracy']:.2f}" in page.texts
         assert f"{figures['soft_accuracy']:.2f}" in page.texts
     # right or wrong, as the accuracy on dev says
-    verdicts = [direct["data-right"] for direct in page.all("div", class_="reply")]
+    verdicts = [direct["data-right"] for direct in page.all("div", class_="said")]
     if kind != "tag":
         share = 100 * verdicts.count("1") / len(verdicts)
         assert share == pytest.approx(splits["dev"]["accuracy"])
@@ -96,7 +96,7 @@ def test_several_runs(runs, tmp_path, capsys):
     assert "gcn_size" in page.texts[shared:]
     assert any("1 pair of runs: " in text for text in page.texts)
     assert all(name in page.all("img")[0]["alt"] for name in names)
-    assert len(page.all("div", class_="reply")) == 2 * SIZES["dev"]
+    assert len(page.all("div", class_="said")) == 2 * SIZES["dev"]
     assert {"f-run", "f-label", "f-right"} <= {direct["id"] for direct in page.all("select")}
 
 
@@ -106,7 +106,7 @@ def test_other_data(runs, finished, tmp_path, capsys):
     write_conllu(bank, BANK)
     page = ask(capsys, out, *runs.values(), "--data", bank)
     assert len(page.all("article")) == 2
-    assert len(page.all("div", class_="reply")) == 8
+    assert len(page.all("div", class_="said")) == 8
     assert any(text.endswith(" of 5 arcs right") for text in page.texts)
     page = ask(capsys, out, runs["classify"], "--split", "test", "--limit", 4)
     assert len(page.all("article")) == 4
