@@ -96,8 +96,7 @@ class Corpus:
 def check_same_sentences(first: Corpus, second: Corpus) -> None:
     """Refuse sentences of one run that are not those of another."""
     advice = "expected the same sentences for all runs: give --data FILE"
-    pairs = zip(first.words, second.words, strict=False)
-    for number, (words, other) in enumerate(pairs, 1):
+    for number, (words, other) in enumerate(zip(first.words, second.words, strict=False), 1):
         if words != other:
             raise InputError(
                 f"{second.name}: sentence {number} is {short(' '.join(other))} and that of "

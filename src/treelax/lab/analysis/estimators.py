@@ -308,17 +308,17 @@ class Study:
     def plot(self, seeds: int, file: Path) -> None:
         """Draw these figures."""
         lines = self.curves(seeds)
-        panels = []
-        for title, rows in PANELS.items():
-            curves = [
-                Curve.of_runs(ROWS[row].label, lines[row], look=look)
-                for look, row in enumerate(rows)
-                if row in lines
-            ]
-            if curves:
-                panels.append(
-                    Panel(curves, "epoch", "dev accuracy, %", title, self.comparison.axis)
-                )
+        curves = {
+            row: Curve.of_runs(ROWS[row].label, lines[row], look=look)
+            for rows in PANELS.values()
+            for look, row in enumerate(rows)
+            if row in lines
+        }
+        panels = [
+            Panel(known, "epoch", "dev accuracy, %", title, self.comparison.axis)
+            for title, rows in PANELS.items()
+            if (known := [curves[row] for row in rows if row in curves])
+        ]
         if panels:
             draw_panels(panels, columns=2, spread="lines").save(file)
 

@@ -17,16 +17,7 @@ Row = dict[str, Any]
 
 
 def csv_files(study: Study) -> dict[str, str]:
-    """The texts of all CSV files of a study.
-
-    - ``grammar.csv``: the statistics of the trees of each run, each baseline and the treebank;
-    - ``distributions.csv``: arc lengths, depths and the like, a line for each value;
-    - ``words.csv``, ``tags.csv``: the parts that words and tags play, a line for each and each run;
-    - ``pairs.csv``: agreement of every two runs; ``baselines.csv``: of runs with baselines;
-    - ``treebank.csv``, ``treebank_tags.csv``: agreement with a treebank;
-    - ``entropy.csv``: means of each run; ``sentences.csv``: each sentence of each run;
-    - ``labels.csv``: labels with discrete and with soft trees.
-    """
+    """The texts of all CSV files of a study, by their names."""
     tables: dict[str, list[Row]] = {
         "grammar.csv": [
             {"kind": kind, "trees": name}

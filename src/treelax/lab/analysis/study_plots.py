@@ -26,13 +26,7 @@ ROW, MARGIN, WIDTH = 0.26, 1.3, 6.4  # inches
 
 
 def draw_study(study: Study) -> dict[str, Curves]:
-    """The pictures of a study.
-
-    - ``distributions``: arc lengths, modifiers and sizes of subtrees;
-    - ``agreement``: of the runs with each other and with baselines;
-    - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
-    - ``entropy``: by length of the sentence, if there are latent trees.
-    """
+    """The pictures of a study, by their names."""
     plots = {"distributions": _distributions(study), "agreement": _agreement(study)}
     if study.treebank is not None:
         plots["treebank"] = _treebank(study)

@@ -146,11 +146,6 @@ class Sentences:
     max_length: int | None
     corpus: Corpus | None = None  # once a run has read them
 
-    @property
-    def are_named(self) -> bool:
-        """Whether someone asked for these."""
-        return self.source is not None or self.max_length is not None or self.split != "dev"
-
     def parse(self, parser: TrainedParser) -> Parses:
         """What a run says of all sentences, with a progress bar."""
         from treelax.lab.analysis.parses import parse_corpus

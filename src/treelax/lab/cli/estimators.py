@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from treelax.apps.cli.commands import Device, Settings, command
-from treelax.apps.cli.console import console, error_console, table
+from treelax.apps.cli.console import console, error_console
 from treelax.errors import InputError, TrainingError
-from treelax.lab.cli.sweeps import Jobs, check_data, train_runs
+from treelax.lab.cli.sweeps import Jobs, check_data, show_columns, train_runs
 
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
@@ -115,13 +115,9 @@ def _publish(study: Any, seeds: int, options: str) -> None:
         return
     title = study.comparison.title
     hidden = ("trials, dev", "every seed", LAST)
-    shown = [i for i, name in enumerate(headings) if not name.endswith(hidden)]
-    table(
-        [headings[i] for i in shown],
-        [[row[i] for i in shown] for row in rows],
-        f"{title}, %",
-        f"every seed, the last epoch and the trials in {study.results / TABLE}",
-    )
+    shown = [name for name in headings if not name.endswith(hidden)]
+    note = f"every seed, the last epoch and the trials in {study.results / TABLE}"
+    show_columns(headings, rows, shown, f"{title}, %", note)
     devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
     other = study.comparison.tuned_by
     where = "" if other is None else f" in the comparison `{other}`"

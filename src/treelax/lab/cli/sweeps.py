@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treelax.apps.cli.console import error_console
+from treelax.apps.cli.console import error_console, table
 from treelax.apps.cli.progress import progress
 from treelax.errors import TrainingError, counted
 
@@ -22,6 +22,12 @@ Jobs = Annotated[
     int | None,
     typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
 ]
+
+
+def show_columns(headings: Sequence[str], rows: Any, shown: Sequence[str], *about: str) -> None:
+    """Print some columns of a table, with its title and a note."""
+    places = [headings.index(name) for name in shown]
+    table(shown, [[row[i] for i in places] for row in rows], *about)
 
 
 def check_data(task: Task, configs: Sequence[Any]) -> list[str]:

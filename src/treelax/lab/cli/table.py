@@ -17,10 +17,10 @@ from treelax.apps.cli.commands import (
     option_settings,
     with_options,
 )
-from treelax.apps.cli.console import console, error_console, table
+from treelax.apps.cli.console import console, error_console
 from treelax.errors import InputError, TrainingError
 from treelax.lab.cli import estimators, gradients
-from treelax.lab.cli.sweeps import Jobs, check_data, train_runs
+from treelax.lab.cli.sweeps import Jobs, check_data, show_columns, train_runs
 from treelax.lab.tables.commands import TABLES, TableCommand
 
 if TYPE_CHECKING:
@@ -183,13 +183,9 @@ def _publish(
         logs.setdefault(result["preset"], {})[result["seed"]] = log
         records.append(chosen.record(result, log))
     rows, headings = tables.table_rows(chosen, records), tables.headings(chosen)
-    shown = [*range(len(headings) - len(chosen.columns)), *map(headings.index, chosen.shown)]
-    table(
-        [headings[i] for i in shown],
-        [[row[i] for i in shown] for row in rows],
-        f"{chosen.title}, %",
-        f"every seed and more columns in {results / tables.TABLE}",
-    )
+    shown = [*headings[: -len(chosen.columns)], *chosen.shown]
+    note = f"every seed and more columns in {results / tables.TABLE}"
+    show_columns(headings, rows, shown, f"{chosen.title}, %", note)
     where = tables.where(result for _, result in ended)
     lines = [
         *(f"# {chosen.title}", "", f"{chosen.about(recorded)} `{command}` on {where}.", ""),

@@ -97,14 +97,7 @@ def draw_curves(
     y_range: tuple[float, float] | None = None,
     spread: Literal["band", "lines"] = "band",
 ) -> Curves:
-    """Draw curves in one plot: `draw_panels` with a single `Panel`.
-
-    Example:
-        >>> one = Curve("one", x=[1, 2, 3], mean=[40.0, 60.0, 70.0])
-        >>> drawing = draw_curves([one], x_label="epoch", y_label="accuracy", y_range=(0, 100))
-        >>> "accuracy" in drawing.svg()
-        True
-    """
+    """Draw curves in one plot: `draw_panels` with a single `Panel`."""
     return draw_panels([Panel(series, x_label, y_label, title, y_range)], spread=spread)
 
 

@@ -68,25 +68,13 @@ _MARKER = re.compile(r'(<path id="[^"]*" d="[^"]*") style="stroke[^"]*"/>')
 
 
 class Curves:
-    """A plot, to be saved or shown in a notebook: a matplotlib figure, its title and description.
-
-    Example:
-        >>> from treelax.lab.plots import Curve, draw_curves
-        >>> drawing = draw_curves([Curve("one", [1, 2], [3.0, 4.0])], x_label="x", y_label="y")
-        >>> drawing.svg().startswith("<svg")
-        True
-        >>> drawing.save("one.png")  # doctest: +SKIP
-    """
+    """A plot, to be saved or shown in a notebook: a matplotlib figure, its title and description."""
 
     def __init__(self, figure: Figure, title: str = "Curves", description: str = "") -> None:
         self.figure, self.title, self.description = figure, title, description
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the plot to a file, whole or not at all; equal plots give equal bytes.
-
-        Args:
-            path: ends in ``.svg``, ``.png`` or ``.pdf``; replaced if it exists.
-        """
+        """Write a ``.svg``, ``.png`` or ``.pdf``, whole or not at all; equal plots give equal bytes."""
         return save(path, self._rendered)
 
     def svg(self) -> str:

@@ -25,10 +25,6 @@ def draw_relaxation(*, temperature: float = 1.0) -> Curves:
     r"""Draw the first output of argmax and of its relaxation, for the inputs ``(x1, x2, 0)``.
 
     .. math:: \frac{\exp(x_1/\tau)}{\exp(x_1/\tau) + \exp(x_2/\tau) + 1}
-
-    Example:
-        >>> draw_relaxation(temperature=0.5).title
-        'Argmax against its relaxation: first output for the input (x1, x2, 0)'
     """
     surfaces = _surfaces(temperature)
     with plot_style() as Figure:
