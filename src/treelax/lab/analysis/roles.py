@@ -31,10 +31,7 @@ def roles(
     names: Sequence[Sequence[str]], trees: Sequence[Heads], *, most: int | None = None
 ) -> list[Role]:
     """The role of each word or tag, those with the most modifiers first."""
-    times: Counter[str] = Counter()
-    modifiers: Counter[str] = Counter()
-    heads: Counter[str] = Counter()
-    lefts: Counter[str] = Counter()
+    times, modifiers, heads, lefts = (Counter[str]() for _ in range(4))
     above: dict[str, Counter[str]] = {}
     for words, tree in zip(names, trees, strict=True):
         times.update(words)

@@ -59,17 +59,15 @@ def draw_seeds(runs: Runs) -> Curves:
             axes.grid(axis="y", visible=False)
         left.invert_yaxis()
         for place, (preset, seeds) in enumerate(cells.items()):
-            trained, papers = as_trained(preset), (PAPER[preset] or "").split(" / ")
+            trained = as_trained(preset)
+            accuracy, attachment = (PAPER[preset] or "").split(" / ")
             _dots(left, place, seeds, trained, "one seed")
             if trained != DISCRETE:
                 _dots(left, place, seeds, DISCRETE, "the same with discrete trees", filled=False)
             _dots(right, place, seeds, ATTACHMENT, "one seed")
-            for axes, what, key, paper in zip(
-                (left, right),
-                ("accuracy as trained", "attachment"),
-                (trained, ATTACHMENT),
-                papers,
-                strict=True,
+            for axes, what, key, paper in (
+                (left, "accuracy as trained", trained, accuracy),
+                (right, "attachment", ATTACHMENT, attachment),
             ):
                 axes.plot(
                     [float(paper)] * 2,

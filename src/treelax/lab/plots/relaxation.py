@@ -1,10 +1,6 @@
-"""The figure "argmax against its relaxation": why a relaxed choice has a gradient.
+"""Argmax against its relaxation (Corro & Titov, 2019, appendix B): why a relaxed choice has a gradient.
 
-It shows the first of three outputs for the input ``(x1, x2, 0)``: that of argmax, which is flat
-wherever it does not jump, and that of its relaxation. The choice is a word's choice of a head
-among three, as `treelax.ops.select_heads` makes it.
-
-Reference: Corro & Titov (2019), appendix B.
+The choice is that of a head by a word, among three, as `treelax.ops.select_heads` makes it.
 """
 
 from __future__ import annotations
