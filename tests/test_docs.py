@@ -30,7 +30,6 @@ PAGES = [
     *sorted((ROOT / "results").rglob("*.md")),
     ROOT / "benchmarks" / "README.md",
 ]
-SITE = ROOT / "site"
 PICTURES = sorted([*(ROOT / "docs" / "images").glob("*.svg"), *(ROOT / "results").rglob("*.svg")])
 
 
