@@ -47,9 +47,9 @@ class ParsingFigures:
     def of(
         cls,
         gold: Sequence[Sentence],
-        found: Iterable[tuple[tuple[str, ...], Heads, Sequence[str]]],
+        parses: Iterable[tuple[tuple[str, ...], Heads, Sequence[str]]],
     ) -> ParsingFigures:
-        """Compare the words, heads and labels found with those of gold sentences.
+        """Compare parsed words, heads and labels with those of gold sentences.
 
         >>> gold = [Sentence(("Dogs", "bark"), (2, 0), labels=("nsubj:x", "root"))]
         >>> found = ParsingFigures.of(gold, [(("Dogs", "bark"), (2, 0), ("nsubj", "root"))])
@@ -58,7 +58,7 @@ class ParsingFigures:
         """
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
         exact = malformed = 0
-        for sentence, (words, heads, labels) in zip(gold, found, strict=True):
+        for sentence, (words, heads, labels) in zip(gold, parses, strict=True):
             assert sentence.heads is not None
             assert sentence.labels is not None
             exact += words == sentence.words and heads == sentence.heads

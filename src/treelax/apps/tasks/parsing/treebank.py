@@ -21,6 +21,7 @@ from treelax.apps.tasks.parsing.evaluation import characters, surface_tokens
 from treelax.apps.tasks.parsing.lexicon import Lexicon, tags_of, universal
 from treelax.apps.tasks.sentences.inputs import (
     ReadOptions,
+    check_tree,
     is_treebank,
     treebank_examples,
 )
@@ -29,14 +30,14 @@ from treelax.apps.tasks.sentences.origins import SPLITS, Origin, find_split
 from treelax.apps.tasks.sentences.word_vectors import coverage_notes
 from treelax.errors import DataError, InputError, NoTreeError, counted, short
 from treelax.structures import Structure
-from treelax.trees import constrain, is_projective, is_tree
+from treelax.trees import constrain, is_projective
 
 
 def read_treebank(path: str, *, single_root: bool, any_length: bool = False) -> Iterator[Sentence]:
     """The sentences of a CoNLL-U file, each with a labelled tree."""
 
     def example(sentence: Sentence, name: str) -> Example:
-        check_tree(sentence, name, single_root=single_root)
+        check_labelled(sentence, name, single_root=single_root)
         return _example(sentence)
 
     most = None if any_length else MAX_WORDS
@@ -45,38 +46,19 @@ def read_treebank(path: str, *, single_root: bool, any_length: bool = False) -> 
         yield row.sentences[0]
 
 
-def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
-    """Refuse a sentence without a labelled tree, by the line of a word that is wrong."""
-
-    def refuse(word: int, what: str) -> DataError:
-        return DataError(f"{file}, line {sentence.line_of(word)}: {what}")
-
-    heads, labels = sentence.heads, sentence.labels
-    assert heads is not None  # which the reader sees to
+def check_labelled(sentence: Sentence, file: str, *, single_root: bool) -> None:
+    """Refuse a sentence without a labelled tree."""
+    heads, labels = check_tree(sentence, f"{file}, line {sentence.line}"), sentence.labels
+    word, problem = 0, ""
     if labels is None or "_" in labels:
         word = 1 if labels is None else labels.index("_") + 1
-        raise refuse(word, "received no label (_); expected one in DEPREL for every word")
-    if not bool(is_tree(torch.tensor(heads))):
-        word = _on_cycle(heads)
-        raise refuse(word, f"received head {heads[word - 1]}, part of a cycle; expected a tree")
-    if single_root and heads.count(0) > 1:
-        second = heads.index(0, heads.index(0) + 1) + 1
-        raise refuse(
-            second,
-            "received head 0 for a second word; expected one root, or a parser trained with --set "
-            "model.single_root=false",
-        )
-
-
-def _on_cycle(heads: Sequence[int]) -> int:
-    """The first word that is an ancestor of itself."""
-    for word in range(1, len(heads) + 1):
-        above, steps = heads[word - 1], 0
-        while above not in (0, word) and steps < len(heads):
-            above, steps = heads[above - 1], steps + 1
-        if above == word:
-            return word
-    raise AssertionError("no cycle")
+        problem = "no label (_); expected one in DEPREL for every word"
+    elif single_root and heads.count(0) > 1:
+        word = heads.index(0, heads.index(0) + 1) + 1
+        problem = "head 0 for a second word; expected one root, or a parser trained with --set "
+        problem += "model.single_root=false"
+    if problem:
+        raise DataError(f"{file}, line {sentence.line_of(word)}: received {problem}")
 
 
 def read_examples(config: ParserConfig, structure: Structure, source: Source) -> Examples:
@@ -89,7 +71,7 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
 
     def example(sentence: Sentence, name: str) -> Example:
         if source.scored:
-            check_tree(sentence, name, single_root=config.model.single_root)
+            check_labelled(sentence, name, single_root=config.model.single_root)
         if source.keep:
             check_known(sentence, structure, name)
         elif sentence.heads is not None and -1 in sentence.heads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -281,7 +281,7 @@ def treebank_examples(
     return Examples(file, islice(rows(), limit), report.lines)
 
 
-def check_tree(tree: Sentence, where: str) -> Sequence[int]:
+def check_tree(tree: Sentence, where: str) -> tuple[int, ...]:
     """The heads of a sentence, if they form a tree; it may have several roots."""
     if tree.heads is None:
         raise DataError(f"{where}: received no heads; expected one for each word")
