@@ -1,22 +1,25 @@
 """Docstrings of the house as Markdown, for the pages of the API.
 
 They are written for ``help()`` and doctest: formulas stand behind ``.. math::`` or in ``:math:``, an
-example behind ``Example:``, a table between rows of ``=``. A griffe extension puts all that into the
-forms that mkdocstrings shows.
+example behind ``Example:``, a table between rows of ``=``. What the fields of a class are may stand in
+comments beside them. A griffe extension puts all that into the forms that mkdocstrings shows.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from itertools import takewhile
 from typing import Any
 
-from griffe import Docstring, Extension, Object
+from griffe import Class, Docstring, Extension, Object
 
 MATH_BLOCK = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*| *(?=\n\1 )))*)", re.MULTILINE)
 MATH_INLINE = re.compile(r":math:`([^`]+)`")
 EXAMPLE = re.compile(r"^( *)Example:$", re.MULTILINE)
 NOTE = re.compile(r"^( *)(Shape|References?):\n((?:\1 +.*\n?|\n(?=\1 ))+)", re.MULTILINE)
+COMMENT = re.compile(r"(?:^|[^\"'])# (?!type:|noqa)(.+)$")
+COMMENT_LINE = re.compile(r" *# ")
 TABLE = re.compile(r"^(=+ +=[= ]*)\n((?:(?!\1$).+\n)+)(?:\1\n((?:(?!\1$).+\n)+))?\1$", re.MULTILINE)
 
 
@@ -56,10 +59,27 @@ def _table(match: re.Match[str]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def _attributes(cls: Class) -> str:
+    """A section on the fields of a class from the comments behind them, or above."""
+    lines, rows = cls.lines_collection[cls.filepath], []
+    for name, field in cls.attributes.items():
+        first, last = field.lineno or 0, field.endlineno or 0
+        if name.startswith("_") or not lines[first - 1 : last][:1] or "property" in field.labels:
+            continue
+        above = takewhile(COMMENT_LINE.match, reversed(lines[: first - 1]))
+        texts = [COMMENT.search(line) for line in (*reversed([*above]), lines[last - 1])]
+        if comment := " ".join(text[1].strip() for text in texts if text):
+            rows.append(f"    {name}: {comment}")
+    return "\n\nAttributes:\n" + "\n".join(rows) if rows else ""
+
+
 class HouseDocstrings(Extension):
     """Rewrites every docstring once it is loaded."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Called by griffe for each module, class, function and attribute."""
         if isinstance(obj.docstring, Docstring):
-            obj.docstring.value = to_markdown(obj.docstring.value)
+            text = obj.docstring.value
+            if isinstance(obj, Class) and "Attributes:" not in text:
+                text += _attributes(obj)
+            obj.docstring.value = to_markdown(text)

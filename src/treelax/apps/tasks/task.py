@@ -27,22 +27,17 @@ LIST_ALL = "--list shows all settings"
 
 
 class Task(ABC):
-    """How models of a task are trained, tested and loaded.
+    """How models of a task are trained, tested and loaded."""
 
-    Attributes:
-        name: in ``treelax.apps.tasks.TASKS``; stored in run folders.
-        config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
-        title: what it does, in a few words.
-        files: settings that name files, which may move between runs.
-        unchecked: files whose content a table does not compare, so that they may not move.
-        columns: settings that name columns of files, which say nothing of the experiment either.
-    """
-
-    name: str
-    title: str
-    config_type: type[Any]
-    files: ClassVar[Collection[str]] = ()
+    name: str  # in ``treelax.apps.tasks.TASKS``; stored in run folders
+    title: str  # what it does, in a few words
+    config_type: type[
+        Any
+    ]  # a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``
+    files: ClassVar[Collection[str]] = ()  # settings that name files, which may move between runs
+    # files whose content a table does not compare, so that they may not move
     unchecked: ClassVar[Collection[str]] = ()
+    # settings that name columns of files, which say nothing of the experiment either
     columns: ClassVar[Collection[str]] = ()
 
     @abstractmethod
@@ -76,12 +71,9 @@ class Task(ABC):
         tell: Callable[[str], None],
         progress: Callable[[int, str], None],
     ) -> Experiment:
-        """Read the data and build the model.
+        """Read the data and build the model of a run, whose folder need not be there yet.
 
         Args:
-            config: of the run.
-            device: where to train.
-            folder: of the run, which need not be there yet.
             tell: prints a line for the user.
             progress: called with the number of records read, and of what.
         """
