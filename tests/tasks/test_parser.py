@@ -89,7 +89,7 @@ def test_what_is_reported_of_treebanks(files: Path, capsys: Output) -> None:
         ("", "bad.conllu: received nothing"),
         ("\n\n", "bad.conllu: received nothing"),
         (treebank(1, 8) + "1\ta\t_\t_\t0\troot\n\n", "columns; expected 10"),
-        (conllu(("a", "2", "dep"), ("b", "1", "dep")), "line 1: received head 2"),
+        (conllu(("a", "2", "dep"), ("b", "1", "dep")), "line 1: the heads go round in a circle"),
         (
             "# x\n" + conllu(("a", "0", "root"), ("b", "0", "root")),
             "line 3: received head 0 for a second word; expected one root",
