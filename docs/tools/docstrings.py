@@ -19,6 +19,7 @@ MATH_INLINE = re.compile(r":math:`([^`]+)`")
 EXAMPLE = re.compile(r"^( *)Example:$", re.MULTILINE)
 NOTE = re.compile(r"^( *)(Shape|References?):\n((?:\1 +.*\n?|\n(?=\1 ))+)", re.MULTILINE)
 COMMENT = re.compile(r"(?:^|[^\"'])# (?!type:|noqa)(.+)$")
+SECTION = re.compile(r"^ *(Args|Attributes):$", re.MULTILINE)
 COMMENT_LINE = re.compile(r" *# ")
 TABLE = re.compile(r"^(=+ +=[= ]*)\n((?:(?!\1$).+\n)+)(?:\1\n((?:(?!\1$).+\n)+))?\1$", re.MULTILINE)
 
@@ -64,7 +65,7 @@ def _attributes(cls: Class) -> str:
     lines, rows = cls.lines_collection[cls.filepath], []
     for name, field in cls.attributes.items():
         first, last = field.lineno or 0, field.endlineno or 0
-        if name.startswith("_") or not lines[first - 1 : last][:1] or "property" in field.labels:
+        if name.startswith("_") or not "".join(lines[first - 1 : last]).startswith(f"    {name}:"):
             continue
         above = takewhile(COMMENT_LINE.match, reversed(lines[: first - 1]))
         texts = [COMMENT.search(line) for line in (*reversed([*above]), lines[last - 1])]
@@ -80,6 +81,6 @@ class HouseDocstrings(Extension):
         """Called by griffe for each module, class, function and attribute."""
         if isinstance(obj.docstring, Docstring):
             text = obj.docstring.value
-            if isinstance(obj, Class) and "Attributes:" not in text:
+            if isinstance(obj, Class) and not SECTION.search(text):
                 text += _attributes(obj)
             obj.docstring.value = to_markdown(text)
