@@ -298,6 +298,8 @@ template <> inline WideVec<double> keep_some<double>(WideVec<double> x, int64_t 
 }
 #endif
 
+#endif
+
 // The lanes turned by `Turn` places.
 template <class T, int Turn, size_t... K>
 inline WideVec<T> turned(WideVec<T> x, std::index_sequence<K...>) {
@@ -317,7 +319,6 @@ inline T across(WideVec<T> x, Join join) {
     if constexpr (Turn > 1) return across<T, Turn / 2>(x, join);
     else return x[0];
 }
-#endif
 
 // Flush denormals to zero in this thread for the lifetime of the object. A noisy chart is full of
 // denormal contributions that cost a hundred cycles each and carry nothing. The mode is put back, so

@@ -48,13 +48,10 @@ template <class Work> struct Queue {
 // of threads changes no bit of the result. Threads live for one call, and one that a busy machine starts
 // too late is not waited for: OpenMP's spin while they wait, which costs a multiple of the time there,
 // and do not survive a fork.
-template <class T, class Work>
-int for_each_group(const Groups<T> &groups, int64_t threads, const int *stop, const Work &work) {
-    if (groups.status()) return groups.status();
-    const auto queue = std::make_shared<Queue<Work>>(work, groups.count(), stop);
-    const double n = double(groups.length(0, 0));
-    const double worth = double(queue->count) * n * n * n / steps_per_thread;
-    for (int64_t team = 1; team < threads && team < queue->count && double(team) < worth; ++team) {
+template <class Work>
+int for_each(int64_t count, double worth, int64_t threads, const int *stop, const Work &work) {
+    const auto queue = std::make_shared<Queue<Work>>(work, count, stop);
+    for (int64_t team = 1; team < threads && team < count && double(team) < worth; ++team) {
         try {
             std::thread([queue] { queue->run(); }).detach();
         } catch (const std::system_error &) {
@@ -62,8 +59,15 @@ int for_each_group(const Groups<T> &groups, int64_t threads, const int *stop, co
         }
     }
     queue->run();
-    queue->wait();
+    if (count > 0) queue->wait();
     return queue->status;
+}
+
+template <class T, class Work>
+int for_each_group(const Groups<T> &groups, int64_t threads, const int *stop, const Work &work) {
+    if (groups.status()) return groups.status();
+    const double n = double(groups.length(0, 0)), count = double(groups.count());
+    return for_each(groups.count(), count * n * n * n / steps_per_thread, threads, stop, work);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ def test_kernels_agree_with_others(monkeypatch, tmp_path, relaxation, dtype, sha
         arcs = arc_mask(lengths, n + 1) & wrong[:, None, None]
         value[wrong] = tree[arcs] = grad[arcs] = torch.nan
         got, got_value, kept = cuda.soft_tree(given, True)
-        assert kept.shape == cuda.saved_shape(5, n + 1, dtype)
+        assert kept.shape == cuda.saved_shape(torch.Size((5, n + 1, n + 1)), dtype)
         outer = (upstream, upstream[:, 0, 1].contiguous())
         got_grad = cuda.soft_tree_backward(*outer, kept, given)
         bar = TOLERANCES[dtype] * (1 if scale < 100 else 100)

@@ -109,7 +109,10 @@ def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype, varian
         assert torch.equal(soft[0], together[0][b])
         (grad,) = torch.autograd.grad(soft.square().sum(), alone)
         assert torch.equal(grad[0], together[1][b])
-    sizes = [torch.Size(program.saved_shape(1, n, dtype)).numel() for n in (41, 81, 3001)]
+    sizes = [
+        torch.Size(program.saved_shape(torch.Size((1, n, n)), dtype)).numel()
+        for n in (41, 81, 3001)
+    ]
     native.forget()  # the variant: the next call takes the usual one
     assert sizes[1] / sizes[0] == pytest.approx((81 / 41) ** 2)  # not n³
     assert sizes[2] * dtype.itemsize <= 1.5e9

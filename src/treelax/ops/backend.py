@@ -8,6 +8,8 @@ Canonical form, which `treelax.ops.call` prepares and every backend receives:
   (`Algorithm.parts`) is never read.
 - ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``0 <= length <= n``.
 
+Paths over positions have scores and lengths of their own (`treelax.ops.chain.rules`).
+
 A sentence with a NaN among its parts comes out as NaN: in its value, in every part of its trees and in
 their gradient. Other sentences are unaffected.
 """
@@ -22,7 +24,12 @@ import torch
 from torch import Tensor
 
 from treelax.errors import NoTreeError
-from treelax.ops.checks import arc_mask, check_finite, check_length_values, span_mask
+from treelax.ops.checks import (
+    arc_mask,
+    check_finite,
+    check_length_values,
+    span_mask,
+)
 
 Relaxation = Literal["softmax", "entropy"]
 RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
@@ -51,8 +58,8 @@ class Algorithm:
     trees: str
     #: Scores have a row and a column for the root, and parts are arcs; else parts are spans.
     rooted: bool = True
-    #: Uniform variables that a sample takes, of scores ``(size, size)``.
-    decisions: Callable[[int], int] = int
+    #: Uniform variables that a sample takes, of scores of a shape.
+    decisions: Callable[..., int] = lambda size, _: int(size)
     backends: tuple[str, ...] = ("reference", "diagonal", "native", "triton")
     #: Its number in the kernels that all algorithms share, those of SparseMAP.
     kind: int = -1
@@ -62,21 +69,33 @@ class Algorithm:
         """What a tree is made of, for messages."""
         return "arc" if self.rooted else "span"
 
-    def parts(self, lengths: Tensor, size: int) -> Tensor:
-        """``(..., size, size)``, true at the entries that are parts of a sentence."""
-        return (arc_mask if self.rooted else span_mask)(lengths, size)
+    def canonical(self, event: torch.Size) -> tuple[int, ...]:
+        """The shape in which kernels take the scores of a sentence."""
+        return event
 
-    def room(self, size: int) -> int:
-        """Words for which scores ``(B, size, size)`` have room."""
-        return size - 1 if self.rooted else size
+    def fits(self, *shape: int) -> bool:
+        """Whether scores of a sentence can have a shape."""
+        return len(shape) == 2 and shape[0] == shape[1]
+
+    def parts(self, lengths: Tensor, *shape: int) -> Tensor:
+        """``(..., *shape)``, true at the entries that are parts of a sentence."""
+        return (arc_mask if self.rooted else span_mask)(lengths, shape[0])
+
+    def room(self, *shape: int) -> tuple[int, ...]:
+        """The lengths of the longest sentence for which scores have room."""
+        return (shape[0] - self.rooted,)
+
+    def check_lengths(self, lengths: Tensor, *shape: int) -> None:
+        """Raise unless there is room for sentences of these lengths; reads the values."""
+        check_length_values(lengths, shape[0], self.rooted)
 
     def no_words(self, shape: torch.Size) -> bool:
         """Whether scores of a shape have no sentence, or no room for a word."""
-        return shape[0] == 0 or shape[1] == self.rooted
+        return shape[0] == 0 or 0 in self.room(*shape[1:])
 
-    def most_parts(self, size: int) -> int:
+    def most_parts(self, *shape: int) -> int:
         """Parts of a tree over all the words that there is room for."""
-        return size - 1 if self.rooted else max(2 * size - 1, 0)
+        return shape[0] - 1 if self.rooted else max(2 * shape[0] - 1, 0)
 
     def no_tree(self, sentence: int, words: int, forbidden: int) -> NoTreeError:
         """The error for a sentence whose forbidden parts leave no tree."""
@@ -90,14 +109,14 @@ class Algorithm:
 
     def raise_cause(self, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
         """Find out why a result looks wrong and raise the error; reads values and may be slow."""
-        check_length_values(lengths, scores.shape[-1], self.rooted)
-        parts = self.parts(lengths, scores.shape[-1])
+        self.check_lengths(lengths, *scores.shape[1:])
+        parts = self.parts(lengths, *scores.shape[1:])
         check_finite(scores, parts, self.part)
         suspects = (~(value > NO_TREE)).nonzero()[:, 0]
         if len(suspects):
             b = int(suspects[0])
             forbidden = int(((scores[b] == float("-inf")) & parts[b]).sum())
-            raise self.no_tree(b, int(lengths[b]), forbidden)
+            raise self.no_tree(b, int(lengths[b].sum()), forbidden)
 
 
 def bounded(scores: Tensor, parts: Tensor) -> Tensor:
@@ -124,7 +143,7 @@ def spoil(scores: Tensor, parts: Tensor, *results: Tensor) -> None:
     """Write NaN for sentences that hold one: values ``(B,)``, parts of trees ``(..., B, N, N)``."""
     wrong = (scores.isnan() & parts).flatten(1).any(1)
     for result in results:
-        mask = wrong if result.dim() == 1 else wrong[:, None, None] & parts
+        mask = wrong if result.dim() == 1 else wrong.reshape(-1, *(1,) * (parts.dim() - 1)) & parts
         result.masked_fill_(mask, float("nan"))
 
 
@@ -155,8 +174,8 @@ class Batch(NamedTuple):
 class Backend(Protocol):
     """What a backend module offers. All tensors are in canonical form."""
 
-    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-        """Shape of what `soft_tree` keeps for `soft_tree_backward`."""
+    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
+        """Shape of what `soft_tree` keeps of scores of a shape for `soft_tree_backward`."""
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Soft tree ``(B, N, N)``, value of the whole chart ``(B,)``, and the saved tensor

@@ -61,14 +61,20 @@ def draw_uniforms(
 
 
 @functools.lru_cache(maxsize=64)
-def _all_of(length: int, batch: int) -> Tensor:
-    """Lengths of sentences that all have ``length`` words; read-only."""
+def _all_of(length: tuple[int, ...], batch: int) -> Tensor:
+    """Lengths of sentences on the CPU that are all as long; read-only."""
     with torch.inference_mode(False):  # or a later call could not keep them for its gradient
-        return torch.full((batch,), length, device="cpu")
+        return full_lengths(length, batch, torch.device("cpu"))
+
+
+def full_lengths(length: tuple[int, ...], batch: int, device: torch.device) -> Tensor:
+    """Lengths ``(B,)`` or ``(B, 2)`` of sentences that are all as long."""
+    columns = [torch.full((batch,), n, dtype=torch.int64, device=device) for n in length]
+    return columns[0] if len(columns) == 1 else torch.stack(columns, -1)
 
 
 class Call(NamedTuple):
-    """Checked scores ``(B, N, N)`` and lengths ``(B,)``, and how to run an algorithm on them."""
+    """Checked scores and lengths in canonical form, and how to run an algorithm on them."""
 
     algorithm: Algorithm
     scores: Tensor
@@ -76,14 +82,19 @@ class Call(NamedTuple):
     settings: Settings
     validate: Validate
     batch_shape: torch.Size
+    #: The user's shape of a sentence's scores.
+    event_shape: torch.Size
     dtype: torch.dtype
 
     def restore(self, result: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Give a result ``(B, ...)`` the caller's batch shape, and the scores' type or ``dtype``."""
         dtype = dtype or self.dtype
+        event = result.shape[1:]
+        if event == self.scores.shape[1:]:
+            event = self.event_shape
         # a view that changes nothing still costs a node in the backward pass
-        if len(self.batch_shape) != 1:
-            result = result.reshape(self.batch_shape + result.shape[1:])
+        if len(self.batch_shape) != 1 or result.shape[1:] != event:
+            result = result.reshape(self.batch_shape + event)
         return result if result.dtype == dtype else result.to(dtype)
 
     def restore_value(self, value: Tensor) -> Tensor:
@@ -118,12 +129,11 @@ class Call(NamedTuple):
     def sample(self, sample_shape: Any, generator: torch.Generator | None) -> Tensor:
         """Exact samples, without a gradient."""
         shape, scores = sample_size(sample_shape), self.scores.detach()
-        batch, size, _ = scores.shape
-        decisions = (shape.numel(), batch, self.algorithm.decisions(size))
-        uniforms = draw_uniforms(decisions, scores, generator)
+        decisions = self.algorithm.decisions(*scores.shape[1:])
+        uniforms = draw_uniforms((shape.numel(), len(scores), decisions), scores, generator)
         trees = function.call_sample_tree(scores, self.lengths, uniforms, *self.settings)
         self.wait()
-        return trees.reshape(*shape, *self.batch_shape, size, size).to(self.dtype)
+        return trees.reshape(shape + self.batch_shape + self.event_shape).to(self.dtype)
 
 
 def make_call(
@@ -134,13 +144,14 @@ def make_call(
     relaxation: str = "entropy",
     temperature: float | Tensor = 1.0,
     single_root: bool = False,
+    event_dim: int = 2,
     validate: Validate = True,
     backend: str | None = None,
 ) -> Call:
     """Check everything but values; flatten the batch; half types to float32; divide by the temperature
     (a temperature τ is the same as running on ``scores / τ``)."""
-    rooted = algorithm.rooted
-    check_scores(scores, rooted)
+    # a structure of more dimensions has looked at them
+    check_scores(scores, algorithm.rooted, least=event_dim if event_dim > 2 else 0)
     if relaxation not in RELAXATIONS:
         one_of("relaxation", relaxation, RELAXATIONS)
     if backend is not None:
@@ -148,29 +159,33 @@ def make_call(
     if isinstance(validate, str) and validate != "now":
         raise InputError(f"validate is {validate!r}; expected True, False or 'now'.")
     if type(temperature) is not float or temperature != 1.0:
-        check_temperature(temperature, scores, bool(validate))
-    batch_shape = scores.shape[:-2]
-    size = scores.shape[-1]
+        check_temperature(temperature, scores, bool(validate), event_dim)
+    batch_shape, event = scores.shape[:-event_dim], scores.shape[-event_dim:]
+    shape = algorithm.canonical(event)
     work = scores.float() if scores.dtype in HALF_TYPES else scores
-    if work.dim() != 3:
-        work = work.reshape(batch_shape.numel(), size, size)
+    if len(batch_shape) != 1 or shape != event:
+        work = work.reshape(batch_shape.numel(), *shape)
+    room = algorithm.room(*shape)
     if lengths is None and work.is_cpu and can_bypass_dispatcher(work):
-        flat = _all_of(size - rooted, work.shape[0])
+        flat = _all_of(room, work.shape[0])
     elif lengths is None:
-        flat = torch.full((work.shape[0],), size - rooted, dtype=torch.int64, device=work.device)
+        flat = full_lengths(room, work.shape[0], work.device)
     else:
-        check_lengths(lengths, batch_shape, scores.device)
-        flat = lengths if lengths.dim() == 1 else lengths.reshape(-1)
+        pair = room[1:] and (len(room),)
+        check_lengths(lengths, batch_shape + pair, scores.device)
+        flat = lengths.reshape(-1, *pair) if lengths.dim() != 1 + len(pair) else lengths
         flat = flat.to(torch.int64).contiguous()
     if isinstance(temperature, Tensor):
         # one per sentence or one for all; what is not a part, or a forbidden one, must not reach the
         # temperature's gradient: 0 · inf
-        divisor = temperature.to(work.dtype).expand(batch_shape).reshape(-1, 1, 1)
+        divisor = temperature.to(work.dtype).expand(batch_shape).reshape(-1, *(1,) * len(shape))
         forbidden = work == float("-inf")
-        parts = algorithm.parts(flat, size)
+        parts = algorithm.parts(flat, *shape)
         masked = work.masked_fill(forbidden | ~parts, 0)
         work = (masked / divisor).masked_fill(forbidden, float("-inf"))
     elif temperature != 1.0:
         work = work / temperature
     settings = Settings(algorithm.name, relaxation, single_root, backend or "", bool(validate))
-    return Call(algorithm, work.contiguous(), flat, settings, validate, batch_shape, scores.dtype)
+    return Call(
+        algorithm, work.contiguous(), flat, settings, validate, batch_shape, event, scores.dtype
+    )

@@ -100,11 +100,11 @@ def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) ->
 
 
 def check_temperature(
-    temperature: Any, scores: Tensor | None = None, validate: bool = True
+    temperature: Any, scores: Tensor | None = None, validate: bool = True, dims: int = 2
 ) -> None:
     """Raise unless ``temperature`` is a positive number, or a tensor of such that fits the batch."""
     if isinstance(temperature, Tensor) and scores is not None:
-        batch = tuple(scores.shape[:-2])
+        batch = tuple(scores.shape[:-dims])
         kind = temperature.dtype
         if not kind.is_floating_point:
             raise InputError(f"temperature has dtype {kind}; expected a floating-point type.")
@@ -207,13 +207,13 @@ def check_finite(scores: Tensor, parts: Tensor, part: str = "arc") -> None:
     """Raise if a part of a sentence has score NaN or ``+inf``; padding may hold anything."""
     wrong = parts & ~(scores < float("inf"))
     if bool(wrong.any()):
-        b, h, m = (int(x) for x in wrong.nonzero()[0])
-        raise wrong_score(b, h, m, float(scores[b, h, m]), part)
+        place = wrong.nonzero()[0].tolist()
+        raise wrong_score(place, float(scores[tuple(place)]), part)
 
 
-def wrong_score(b: int, h: int, m: int, value: float, part: str) -> InputError:
+def wrong_score(place: list[int], value: float, part: str) -> InputError:
     """The error for a score that is NaN or ``+inf``."""
     return InputError(
-        f"scores[{b}, {h}, {m}] (of the flattened batch) is {value}; expected "
+        f"scores{place} (of the flattened batch) is {value}; expected "
         f"a finite number, or -inf for a forbidden {part}."
     )

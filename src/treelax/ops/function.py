@@ -68,7 +68,7 @@ class Run(NamedTuple):
                 if not scores.is_cuda:  # Triton's interpreter
                     problems.raise_on_error(scores.device)
         else:
-            spoil(scores, self.algorithm.parts(lengths, scores.shape[-1]), value, *trees)
+            spoil(scores, self.algorithm.parts(lengths, *scores.shape[1:]), value, *trees)
             suspect = validate and value.numel() > 0 and checks.readable(value)
             # false for NaN too
             suspect = suspect and not ((value > NO_TREE).all() & (scores.amax() < float("inf")))
@@ -76,28 +76,35 @@ class Run(NamedTuple):
             self.algorithm.raise_cause(scores, lengths, value)
 
 
+def lengths_shape(algorithm: Algorithm, shape: torch.Size) -> tuple[int, ...]:
+    """``(B,)``, or ``(B, 2)`` where lengths are pairs, for scores of a shape."""
+    counts = len(algorithm.room(*shape[1:]))
+    return (shape[0],) if counts == 1 else (shape[0], counts)
+
+
 def begin(scores: Tensor, lengths: Tensor, settings: Settings) -> Run:
     """Check what a backend trusts with memory."""
     algorithm, backend, module = dispatch.find(
         settings.algorithm, settings.backend, scores.device.type
     )
-    batch, size, width = scores.shape
-    if size != width or scores.dtype not in (torch.float32, torch.float64):
+    shape = scores.shape[1:]
+    if scores.dtype not in (torch.float32, torch.float64) or not algorithm.fits(*shape):
         raise InputError(
-            f"scores is {scores.dtype} {tuple(scores.shape)}; expected float32 or float64 and square "
-            "matrices. Call treelax.ops, which sees to it."
+            f"scores is {scores.dtype} {tuple(scores.shape)}; expected float32 or float64 and "
+            f"the form of {algorithm.name}. Call treelax.ops, which sees to it."
         )
-    if lengths.shape != (batch,) or lengths.dtype != torch.int64:
+    expected = lengths_shape(algorithm, scores.shape)
+    if lengths.shape != expected or lengths.dtype != torch.int64:
         raise InputError(
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
-            f"({batch},) and int64. Call treelax.ops, which sees to it."
+            f"{expected} and int64. Call treelax.ops, which sees to it."
         )
     empty = algorithm.no_words(scores.shape)
     if settings.validate:
         if backend in KERNELS and not empty:
             problems.raise_on_error(scores.device)
         elif checks.readable(lengths):
-            checks.check_length_values(lengths, size, algorithm.rooted)
+            algorithm.check_lengths(lengths, *shape)
     options = settings.relaxation, settings.single_root
     given = Batch(scores.contiguous(), lengths.contiguous(), *options)
     return Run(given, settings.validate, algorithm, backend, module, empty)
@@ -124,13 +131,13 @@ def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Te
 @fake("soft_tree")
 def _soft_tree_fake(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
     *settings, save = others
-    batch, size, _ = scores.shape
     shape: tuple[int, ...] = (0,)
     if save:
         how = Settings(*settings)
         module = dispatch.find(how.algorithm, how.backend, scores.device.type)[2]
-        shape = module.saved_shape(batch, size, scores.dtype)
-    return scores.new_empty(scores.shape), scores.new_empty(batch), scores.new_empty(shape)
+        shape = module.saved_shape(scores.shape, scores.dtype)
+    value = scores.new_empty(scores.shape[0])
+    return scores.new_empty(scores.shape), value, scores.new_empty(shape)
 
 
 @operation(
@@ -153,10 +160,11 @@ def soft_tree_backward(
     if algorithm.no_words(grad_tree.shape):
         return torch.zeros_like(grad_tree)
     problems.raise_on_error(grad_tree.device)
-    batch, size, _ = grad_tree.shape
-    scores = unchanged("scores", scores, (batch, size, size), grad_tree)
-    lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
-    shape = module.saved_shape(batch, size, grad_tree.dtype)
+    batch, *event = grad_tree.shape
+    scores = unchanged("scores", scores, grad_tree.shape, grad_tree)
+    expected = lengths_shape(algorithm, grad_tree.shape)
+    lengths = unchanged("lengths", lengths, expected, grad_tree, torch.int64)
+    shape = module.saved_shape(grad_tree.shape, grad_tree.dtype)
     saved = unchanged("the chart", saved, shape, grad_tree)
     if grad_value is not None:
         grad_value = grad_value.contiguous()
@@ -165,7 +173,7 @@ def soft_tree_backward(
     given = Batch(scores, lengths, settings.relaxation, settings.single_root)
     grad: Tensor = module.soft_tree_backward(grad_tree.contiguous(), grad_value, saved, given)
     if backend not in KERNELS:
-        spoil(scores, algorithm.parts(lengths, size), grad)
+        spoil(scores, algorithm.parts(lengths, *event), grad)
     return grad
 
 
@@ -224,11 +232,10 @@ def _plans(device: torch.device, dtype: torch.dtype, shape: torch.Size, *others:
     *settings, save = others
     how = Settings(*settings)
     algorithm, backend, module = dispatch.find(how.algorithm, how.backend, device.type)
-    batch, size, _ = shape
     if algorithm.no_words(shape):
         return None, None
     if backend == "native":
-        return module.planned(dtype, batch, size, how, save)
+        return module.planned(dtype, shape, how, save)
     if backend != "cuda":
         return None, None
 
@@ -292,10 +299,10 @@ def _log_partition_fake(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[
 @operation("log_partition_backward(Tensor grad_value, Tensor scores, Tensor marginals) -> Tensor")
 def log_partition_backward(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
     """``scores`` only ties the result to them, so that a second derivative is noticed."""
-    shape = (grad_value.shape[0], scores.shape[1], scores.shape[1])
+    shape = (grad_value.shape[0], *scores.shape[1:])
     unchanged("scores", scores, shape, grad_value)
     marginals = unchanged("the marginals", marginals, shape, grad_value)
-    return grad_value[:, None, None] * marginals
+    return grad_value.reshape(-1, *(1,) * (scores.dim() - 1)) * marginals
 
 
 @fake("log_partition_backward")
@@ -307,11 +314,15 @@ def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
     if not inputs[-1]:
         raise unsaved("log_partition")
     ctx.set_materialize_grads(False)
+    ctx.shape = inputs[0].shape
     ctx.save_for_backward(inputs[0], output[1])
 
 
 def _log_partition_grad(ctx: Any, grad_value: Any, *others: Any) -> Any:
     scores, marginals = ctx.saved_tensors
+    for name, kept in (("scores", scores), ("the marginals", marginals)):
+        if kept.shape != ctx.shape:
+            unchanged(name, kept, tuple(ctx.shape), kept)
     grad = None
     if grad_value is not None:
         grad = call_log_partition_backward(grad_value, scores, marginals)

@@ -167,6 +167,11 @@ def kernel_of(operation: str, dtype: torch.dtype, build: str, arguments: str) ->
     return kernel
 
 
+def full_lanes(dtype: torch.dtype) -> int:
+    """Numbers per SIMD register of the ordinary build."""
+    return _lanes(dtype, False)
+
+
 @functools.cache
 def _lanes(dtype: torch.dtype, narrow: bool) -> int:
     """Sentences per SIMD register; 0 where there is no build with shorter vectors."""
@@ -207,7 +212,7 @@ def call(
     lone: bool = False,
     times: int = 1,
 ) -> None:
-    """Run an entry point, whose last two arguments are added here, and see to its status.
+    """Run an entry point for sentences in lanes, and see to its status.
 
     ``lone`` is for the long sentences of a batch, after the call for the others. Of n words, a sentence
     takes at most ``times`` n³ steps.
@@ -215,19 +220,28 @@ def call(
     batch = lengths.shape[0]
     build = "_lone" if lone else build_for(dtype, batch)
     kernel = kernel_of(operation, dtype, build, arguments)
+    flagged = _last.status if lone else 0
+    status = run(kernel, batch * size**3 * times, *values)
+    _last.status = status | flagged
+    if status:
+        raise_for_status(status, lengths, size, rooted)
+
+
+def run(kernel: Kernel, steps: int, *values: Any) -> int:
+    """The status of an entry point, whose last two arguments are added here; a call of many steps can be
+    interrupted."""
     threads = torch.get_num_threads()
     stop: ctypes.c_int | None = getattr(_last, "stop", None)
     if stop is not None:
         status = kernel(*values, threads, ctypes.addressof(stop))
         if stop.value:
             raise Stopped
-    elif batch * size**3 * times < LONG:
+    elif steps < LONG:
         status = kernel(*values, threads, None)
     else:
         status = _interruptible(kernel, *values, threads)
-    _last.status = status | (_last.status if lone else 0)
-    if status:
-        raise_for_status(status, lengths, size, rooted)
+    _last.status = status
+    return status
 
 
 def _interruptible(kernel: Kernel, *values: Any) -> int:
@@ -283,7 +297,12 @@ def aligned(saved: Tensor) -> Tensor:
 
 def raise_for_status(status: int, lengths: Tensor, size: int, rooted: bool) -> None:
     """Raise where a kernel computed nothing."""
-    if status & OUT_OF_MEMORY:
-        raise ChartMemoryError(NO_MEMORY)
+    raise_if_out_of_memory(status)
     if status & BAD_LENGTH:
         check_length_values(lengths, size, rooted)
+
+
+def raise_if_out_of_memory(status: int) -> None:
+    """Raise where there was too little memory."""
+    if status & OUT_OF_MEMORY:
+        raise ChartMemoryError(NO_MEMORY)

@@ -52,8 +52,9 @@ class NativeProgram:
         self.best_tree_name = f"{prefix}best_tree"
         self.sample_tree_name = f"{prefix}sample_tree"
 
-    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
         """Flat: planes of vectors for each group of sentences, then planes for each long sentence."""
+        batch, size, _ = shape
         total = self.planes * self.in_lanes(batch, size, dtype)
         return (total + self.planes * batch * size * size if size > self.largest else total,)
 
@@ -90,7 +91,7 @@ class NativeProgram:
         batch, size, _ = scores.shape
         kind = scores.dtype
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
-        saved = pool.empty(self.saved_shape(batch, size, kind)[0] if save else 0, kind)
+        saved = pool.empty(self.saved_shape(scores.shape, kind)[0] if save else 0, kind)
         self.run(
             *(self.soft_tree_name, SOFT_TREE, kind, lengths, size, scores.data_ptr()),
             *(lengths.data_ptr(), batch, size, relaxation == "entropy", single_root),
@@ -117,16 +118,17 @@ class NativeProgram:
         return grad_scores
 
     def planned(
-        self, dtype: torch.dtype, batch: int, size: int, settings: Any, save: bool
+        self, dtype: torch.dtype, shape: torch.Size, settings: Any, save: bool
     ) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
         """`soft_tree` and its gradient with the arguments of `treelax.ops.function`, for scores of one
         shape; none where there is room for long sentences, or much to do."""
+        batch, size, _ = shape
         if size > self.largest or batch * size**3 * (10 if self.logarithms else 1) >= LONG:
             return None, None
         build = build_for(dtype, batch)
         forward = kernel_of(self.soft_tree_name, dtype, build, SOFT_TREE)
         backward = kernel_of(self.backward_name, dtype, build, BACKWARD)
-        (entries,) = shape = self.saved_shape(batch, size, dtype)
+        (entries,) = kept = self.saved_shape(shape, dtype)
         options = batch, size, settings.relaxation == "entropy", settings.single_root
         rooted, threads = self.algorithm.rooted, torch.get_num_threads
 
@@ -154,7 +156,7 @@ class NativeProgram:
         ) -> Tensor:
             grad_tree = grad_tree.contiguous()
             lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
-            saved = aligned(unchanged("the chart", saved, shape, grad_tree))
+            saved = aligned(unchanged("the chart", saved, kept, grad_tree))
             grad_value = None if grad_value is None else grad_value.contiguous()
             grad = torch.empty_like(grad_tree)
             status = backward(

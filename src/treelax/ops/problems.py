@@ -103,4 +103,4 @@ def error(algorithm: Algorithm, number: int) -> TreelaxError:
     if kind == NO_TREE:
         return algorithm.no_tree(sentence, second, first)
     value = float("nan" if kind == IS_NAN else "inf")
-    return checks.wrong_score(sentence, first, second, value, algorithm.part)
+    return checks.wrong_score([sentence, first, second], value, algorithm.part)

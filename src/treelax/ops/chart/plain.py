@@ -188,7 +188,7 @@ class PlainBackend:
         scores, lengths, _, single_root = given
         size = scores.shape[1]
         weights = bounded(scores, self.program.parts(lengths, size))
-        planes = weights.new_zeros(self.saved_shape(len(lengths), size, scores.dtype))
+        planes = weights.new_zeros(self.saved_shape(scores.shape, scores.dtype))
         chart, nothing = Chart(self.layout, planes, single_root), weights.new_zeros(())
         for item in chart.left | chart.right:
             for items in chart.items(item, 0) if not item.empty else ():
@@ -288,7 +288,8 @@ class PlainBackend:
         moved.masked_fill_(scores == float("-inf"), float("-inf"))
         return given._replace(scores=moved), taken_off.where(needed, 0)
 
-    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
+        batch, size, *_ = shape
         return (self.layout.planes, size, size, batch)
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -164,7 +164,7 @@ class ReferenceBackend:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
         """Nothing: the backward pass runs the loops again under autograd."""
         return (0,)
 

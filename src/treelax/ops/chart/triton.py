@@ -66,8 +66,9 @@ class TritonBackend:
         constant = getattr(self.sweeps, f"{purpose}_PLANES", None)
         return constant.value if constant is not None else 0
 
-    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
         """The chart, the normalisers of its cells and their contributions."""
+        batch, size, _ = shape
         return (batch, self.planes("CHART"), size, size)
 
     def launch(self, name: str, programs: int, options: dict[str, Any], **values: Any) -> None:

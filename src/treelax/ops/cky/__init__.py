@@ -8,7 +8,7 @@ from treelax.ops.native import LONGEST_IN_LANES
 from treelax.ops.native_program import NativeProgram
 
 ALGORITHM = Algorithm(
-    "cky", "binary tree", rooted=False, decisions=lambda size: max(size - 1, 0), kind=1
+    "cky", "binary tree", rooted=False, decisions=lambda size, _: max(size - 1, 0), kind=1
 )
 reference, diagonal = ReferenceBackend(CKY), PlainBackend(CKY)
 # planes: `saved_planes` in native/cky.cpp

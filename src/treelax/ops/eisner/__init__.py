@@ -10,7 +10,7 @@ from treelax.ops.native_program import NativeProgram
 ALGORITHM = Algorithm(
     "eisner",
     "projective tree",
-    decisions=lambda size: 2 * (size - 1),
+    decisions=lambda size, _: 2 * (size - 1),
     backends=("reference", "diagonal", "native", "triton", "cuda"),
     kind=0,
 )

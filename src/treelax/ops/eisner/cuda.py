@@ -109,12 +109,13 @@ def packed(tensors: tuple[Tensor | None, ...], *numbers: int) -> bytes:
     return struct.pack("9Q4i", *(0 if x is None else x.data_ptr() for x in tensors), *numbers)
 
 
-def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+def saved_shape(shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
     """Of the chart, the normalisers of its cells and their contributions."""
-    shape = choose(batch, size, dtype)
-    if shape is None:
-        return TRITON.saved_shape(batch, size, dtype)
-    return (batch, 8, shape.plane(size))
+    batch, size, _ = shape
+    launch = choose(batch, size, dtype)
+    if launch is None:
+        return TRITON.saved_shape(shape, dtype)
+    return (batch, 8, launch.plane(size))
 
 
 def soft_tree(given: Batch, save: bool, validate: bool = False) -> tuple[Tensor, Tensor, Tensor]:

@@ -205,7 +205,7 @@ def run_partition(
     return elimination.value(), elimination.sound()
 
 
-def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+def saved_shape(shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
     """Nothing: the backward pass is another run, from the scores."""
     return (0,)
 

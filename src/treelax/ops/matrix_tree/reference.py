@@ -86,7 +86,7 @@ def marginals(walk: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     return torch.stack(rows), value
 
 
-def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+def saved_shape(shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
     """Nothing: the backward pass runs the loops again under autograd."""
     return (0,)
 

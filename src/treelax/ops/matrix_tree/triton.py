@@ -31,9 +31,9 @@ def chain_entries(size: int, levels: int, planes: int) -> int:
     return planes * max(size - 1, 0) * (size - 1 + 3 * levels)
 
 
-def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+def saved_shape(shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
     """The scores, and in a corner which arithmetic the sentence takes."""
-    return (batch, size, size)
+    return tuple(shape)
 
 
 def soft_tree(given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:

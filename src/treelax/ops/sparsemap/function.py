@@ -87,7 +87,7 @@ def _sparsemap(
         module = dispatch.load("sparsemap", name)
         solution = module.solve(ready, lengths, start, algorithm, single_root, max_iterations)
     else:
-        most, words = algorithm.most_parts(size), algorithm.room(size)
+        most, (words,) = algorithm.most_parts(size), algorithm.room(size)
         solution = plain.solve(ready, start, best, most, words, max_iterations)
     if gradient:
         solution = face.spanned(ready, solution, best)

@@ -52,7 +52,8 @@ def solve(
     size = scores.shape[-1]
     most = most_trees(size * size) if max_iterations is None else max_iterations
     limit = max(1, min(size * size, most + 1))
-    room = usual_room(algorithm.room(size), size * size, most)
+    (words,) = algorithm.room(size)
+    room = usual_room(words, size * size, most)
     while True:
         options = (algorithm, single_root, most, room)
         solution, full = launch(scores.contiguous(), lengths, start, *options)
