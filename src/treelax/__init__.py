@@ -7,7 +7,8 @@ from typing import Any
 _NAMES = {
     "errors": "TreelaxError",
     "noise": "Gaussian Gumbel SumOfGamma",
-    "structures": "Binary Heads Labelled NonProjective Projective ProjectiveTrees",
+    "structures": "Alignment Binary Chain Heads Labelled NonProjective Projective ProjectiveTrees"
+    " Segments",
     "estimators": "IMLE REINFORCE RLOO SPIGOT Exact Marginals Perturbed Relaxed SparseMAP"
     " StraightThrough fenchel_young_loss",
     "apps.tasks": "load",

@@ -20,11 +20,14 @@ from treelax.estimators import fenchel_young_loss as fenchel_young_loss
 from treelax.noise import Gaussian as Gaussian
 from treelax.noise import Gumbel as Gumbel
 from treelax.noise import SumOfGamma as SumOfGamma
+from treelax.structures import Alignment as Alignment
 from treelax.structures import Binary as Binary
+from treelax.structures import Chain as Chain
 from treelax.structures import Heads as Heads
 from treelax.structures import Labelled as Labelled
 from treelax.structures import NonProjective as NonProjective
 from treelax.structures import Projective as Projective
 from treelax.structures import ProjectiveTrees as ProjectiveTrees
+from treelax.structures import Segments as Segments
 
 __version__: str

@@ -82,7 +82,7 @@ def all_structures(
     table = torch.zeros(len(every), max(map(len, listed)), *event, dtype=torch.bool)
     for row, found in zip(table, listed, strict=True):
         inside = tuple(slice(size) for size in found.shape[1:])
-        row[:, *inside] = found[0] != 0
+        row[:, *inside] = (found[:1] != 0).any(0)
         row[: len(found), *inside] = found != 0
     counts = torch.tensor([len(found) for found in listed], device=device)
     return table.unflatten(0, room).movedim(len(room), 0).to(device), counts.view(room)

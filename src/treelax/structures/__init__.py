@@ -5,20 +5,26 @@ from typing import get_args
 from treelax.errors import InputError
 from treelax.interface import BY_NAME, StructureName
 from treelax.ops.checks import one_of
+from treelax.structures.alignment import Alignment
 from treelax.structures.base import Structure
 from treelax.structures.binary import Binary
+from treelax.structures.chain import Chain
 from treelax.structures.heads import Heads
 from treelax.structures.labelled import Labelled
 from treelax.structures.nonprojective import NonProjective
 from treelax.structures.projective import Projective, ProjectiveTrees
+from treelax.structures.segments import Segments
 
 __all__ = [
+    "Alignment",
     "Binary",
+    "Chain",
     "Heads",
     "Labelled",
     "NonProjective",
     "Projective",
     "ProjectiveTrees",
+    "Segments",
     "Structure",
     "StructureName",
     "structure_named",

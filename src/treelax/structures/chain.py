@@ -1,0 +1,164 @@
+"""Linear chains: a tag for every position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from treelax.errors import InputError
+from treelax.ops.chain import ALGORITHM
+from treelax.ops.checks import check_lengths, is_integer
+from treelax.structures.paths import PathStructure
+
+
+@dataclass(frozen=True)
+class Chain(PathStructure):
+    r"""Linear chains (conditional random fields): one of C tags at each of n positions.
+
+    Parts are transitions: ``scores[..., t, i, j]`` is the score of tag ``j`` at position ``t`` after tag
+    ``i`` at the position before; at ``t = 0`` only row ``i = 0`` is read. There are :math:`C^n` chains.
+    `join` makes such scores of those of tags and of pairs of tags.
+
+    Example:
+        >>> emissions = torch.tensor([[0.0, 2.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> scores = Chain.join(emissions, torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
+        >>> chain = Chain()(scores)
+        >>> Chain.tags(chain.mode)
+        tensor([1, 1, 1])
+        >>> Chain()(torch.zeros(3, 2, 2)).log_partition.exp()  # two tags at three positions
+        tensor(8.)
+    """
+
+    name: ClassVar[str] = "chain"
+    event_dim: ClassVar[int] = 3
+    part: ClassVar[str] = "transition"
+    algorithm: ClassVar[Any] = ALGORITHM
+
+    def check_scores(self, scores: Tensor) -> None:
+        super().check_scores(scores)
+        shape = tuple(scores.shape)
+        if len(shape) < 3 or shape[-1] != shape[-2] or shape[-1] == 0:
+            raise InputError(
+                f"scores has shape {shape}; expected (..., n, C, C), where scores[..., t, i, j] is the "
+                "score of tag j at position t after tag i. treelax.Chain.join makes them."
+            )
+
+    def sizes(self, *shape: int) -> tuple[int, ...]:
+        return shape[0], shape[2]
+
+    def shape(self, n: int, num_tags: int) -> tuple[int, ...]:
+        return n, num_tags, num_tags
+
+    def extent(self, *shape: int) -> tuple[Tensor, Tensor]:
+        start = torch.arange(shape[0])[:, None, None]
+        return start, start + 1
+
+    def part_count(self, lengths: Tensor) -> Tensor:
+        return lengths
+
+    @property
+    def rules(self) -> str:
+        return "one transition [t, i, j] at each position t, i the tag before, 0 at t = 0"
+
+    @staticmethod
+    def join(
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Scores ``(..., n, C, C)`` of tags ``(..., n, C)`` and of pairs of tags.
+
+        Args:
+            emissions: the score of every tag at every position.
+            transitions: ``[..., i, j]``, the score of tag j after tag i; ``(C, C)``, or with positions
+                ``(..., n, C, C)``.
+            start: scores ``(C,)`` of the first tag.
+            end: scores ``(C,)`` of the last tag; where sentences differ in length, with ``lengths``.
+            lengths: the positions of every sentence, all by default.
+
+        Example:
+            >>> Chain.join(torch.zeros(4, 2), torch.tensor([[0.0, 1.0], [2.0, 3.0]]))[1]
+            tensor([[0., 1.],
+                    [2., 3.]])
+        """
+        if emissions.dim() < 2:
+            raise InputError(
+                f"emissions has shape {tuple(emissions.shape)}; expected (..., n, C): a score for "
+                "each of C tags at each position."
+            )
+        *batch, n, tags = emissions.shape
+        for name, given, expected in (
+            ("transitions", transitions, (tags, tags)),
+            ("start", start, (tags,)),
+            ("end", end, (tags,)),
+        ):
+            if given is not None and tuple(given.shape[-len(expected) :]) != expected:
+                raise InputError(
+                    f"{name} has shape {tuple(given.shape)}; expected {expected} for the {tags} tags of "
+                    f"emissions {tuple(emissions.shape)}."
+                )
+        if start is not None:
+            emissions = torch.cat((emissions[..., :1, :] + start, emissions[..., 1:, :]), -2)
+        if end is not None:
+            if lengths is None:
+                last = (
+                    F.one_hot(torch.tensor(n - 1, device=emissions.device), n)
+                    if n
+                    else emissions[..., 0]
+                )
+            else:
+                check_lengths(lengths, tuple(batch), emissions.device)
+                last = torch.arange(n, device=emissions.device) == lengths[..., None] - 1
+            emissions = emissions + last[..., None] * end
+        first = (torch.arange(n, device=emissions.device) == 0)[:, None, None]
+        return emissions[..., None, :] + transitions.masked_fill(first, 0)
+
+    @staticmethod
+    def parts(tags: Tensor, lengths: Tensor | None = None, *, num_tags: int) -> Tensor:
+        """The chain ``(..., n, C, C)`` of tags ``(..., n)``, as `log_prob` takes it.
+
+        Example:
+            >>> Chain.parts(torch.tensor([1, 0]), num_tags=2)
+            tensor([[[0., 1.],
+                     [0., 0.]],
+            <BLANKLINE>
+                    [[0., 0.],
+                     [1., 0.]]])
+        """
+        if not is_integer(tags) or tags.dim() == 0:
+            raise InputError(
+                f"tags is {getattr(tags, 'dtype', type(tags).__name__)} "
+                f"{tuple(getattr(tags, 'shape', ()))}; expected whole numbers (..., n)."
+            )
+        n = tags.shape[-1]
+        inside = torch.ones_like(tags, dtype=torch.bool)
+        if lengths is not None:
+            check_lengths(lengths, tuple(tags.shape[:-1]), tags.device)
+            inside = torch.arange(n, device=tags.device) < lengths[..., None]
+        wrong = inside & ((tags < 0) | (tags >= num_tags))
+        if bool(wrong.any()):
+            raise InputError(
+                f"tags holds {int(tags[wrong][0])}; expected 0 to {num_tags - 1} (num_tags is "
+                f"{num_tags})."
+            )
+        tags = tags.masked_fill(~inside, 0).long()
+        before = F.pad(tags, (1, 0))[..., :n]
+        flat = F.one_hot(before * num_tags + tags, num_tags**2) * inside[..., None]
+        return flat.unflatten(-1, (num_tags, num_tags)).to(torch.get_default_dtype())
+
+    @staticmethod
+    def tags(value: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The tags ``(..., n)`` of chains ``(..., n, C, C)``, -1 in the padding."""
+        tags = value.sum(-2).argmax(-1)
+        if lengths is None:
+            return tags
+        check_lengths(lengths, tuple(value.shape[:-3]), value.device)
+        return tags.masked_fill(
+            torch.arange(tags.shape[-1], device=tags.device) >= lengths[..., None], -1
+        )

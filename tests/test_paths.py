@@ -1,0 +1,330 @@
+"""Chains, segments and alignments: against the enumeration of all paths, on every backend."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch.autograd import gradcheck
+
+import treelax as tx
+from treelax.errors import InputError, NoTreeError
+
+BACKENDS = ("reference", "diagonal", "native")
+# structure, shape of scores, lengths of a batch
+CASES = {
+    "chain": (tx.Chain(), (4, 3, 3), [4, 2, 0, 1]),
+    "segments": (tx.Segments(3), (5, 3, 2), [5, 3, 0, 1]),
+    "segments after labels": (tx.Segments(2, transitions=True), (4, 2, 2, 2), [4, 3, 0, 1]),
+    "alignment": (tx.Alignment(), (3, 4, 3), [[3, 4], [2, 3], [1, 1], [3, 1]]),
+}
+every_case = pytest.mark.parametrize(("structure", "shape", "lengths"), CASES.values(), ids=CASES)
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def paths(structure, shape, length):
+    """All structures of a sentence, 0/1 of the shape of the scores, by walks from the beginning."""
+    found = []
+
+    def part(i, k, before, c):
+        if isinstance(structure, tx.Chain):
+            return i, before, c
+        return (i, k, before, c) if structure.transitions else (i, k, c)
+
+    def moved(parts, i, j):
+        if [i + 1, j + 1] == length:
+            found.append(parts)
+        for move, (down, right) in enumerate(((1, 1), (1, 0), (0, 1))):
+            if i + down < length[0] and j + right < length[1]:
+                moved([*parts, (i + down, j + right, move)], i + down, j + right)
+
+    if isinstance(structure, tx.Alignment):
+        moved([(0, 0, 0)], 0, 0)
+    else:
+        labels = shape[-1]
+        longest = 1 if isinstance(structure, tx.Chain) else shape[1]
+
+        def walk(parts, i, before):
+            if i == length:
+                found.append(parts)
+            for k, c in itertools.product(range(min(longest, length - i)), range(labels)):
+                walk([*parts, part(i, k, before, c)], i + k + 1, c)
+
+        walk([], 0, 0)
+    result = torch.zeros(len(found), *shape, dtype=torch.float64)
+    for row, parts in zip(result, found, strict=True):
+        for place in parts:
+            row[place] = 1
+    return result
+
+
+def problem(structure, shape, lengths, seed=0):
+    """Scores with NaN where there is no part, and some forbidden parts in the first sentence."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.tensor(lengths)
+    scores = torch.randn(len(lengths), *shape, generator=generator, dtype=torch.float64)
+    scores[0, -1].view(-1)[1] = -math.inf
+    return scores.masked_fill(~structure.part_mask(lengths, *shape), math.nan), lengths
+
+
+def weights(structure, scores, lengths):
+    """For each sentence all paths and their scores."""
+    for sentence, length in zip(scores, lengths.tolist(), strict=True):
+        every = paths(structure, sentence.shape, length)
+        yield every, torch.where(every > 0, sentence, 0).flatten(1).sum(1)
+
+
+@every_case
+@every_backend
+def test_operations(structure, shape, lengths, backend):
+    scores, lengths = problem(structure, shape, lengths)
+    dist = structure(scores, lengths, backend=backend)
+    best = dist.top_k(3)
+    results = dist.log_partition, dist.marginals, dist.mode, dist.entropy(), dist.max_marginals
+    for b, (every, s) in enumerate(weights(structure, scores, lengths)):
+        log_z, p = s.logsumexp(0), s.softmax(0)
+        at_best = torch.where(every > 0, s.view(-1, *(1,) * len(shape)), -math.inf).amax(0)
+        expected = (
+            log_z,
+            (p[:, None] * every.flatten(1)).sum(0).view(shape),
+            every[s.argmax()],
+            torch.special.entr(p).sum(),
+            at_best - log_z,
+        )
+        for result, wanted in zip(results, expected, strict=True):
+            torch.testing.assert_close(result[b], wanted, atol=1e-8, rtol=1e-8)
+        log_probs = torch.cat((s - log_z, s.new_full((3,), -math.inf))).topk(3).values
+        torch.testing.assert_close(best.log_probs[:, b], log_probs, atol=1e-8, rtol=1e-8)
+
+
+@every_case
+def test_structures_are_counted_listed_and_recognised(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    for b, (every, _) in enumerate(weights(structure, scores, lengths)):
+        sizes = *lengths[b].reshape(-1).tolist(), *structure.sizes(*shape)[structure.length_count :]
+        assert structure.log_count(*sizes) == pytest.approx(math.log(len(every)))
+        listed = structure.enumerate(*sizes)
+        room = tuple(slice(size) for size in listed.shape[1:])
+        wanted = every[(slice(None), *room)]
+        assert sorted(map(str, listed.int().tolist())) == sorted(map(str, wanted.int().tolist()))
+        assert structure.contains(every, lengths[b].expand(len(every), *lengths.shape[1:])).all()
+        nothing = structure.contains(torch.zeros_like(every[:1]), lengths[b : b + 1])
+        assert nothing.item() == (not lengths[b].any())
+
+
+@every_case
+@every_backend
+@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
+def test_gradients(structure, shape, lengths, backend, relaxation):
+    scores, lengths = problem(structure, shape, lengths)
+    mask = structure.part_mask(lengths, *shape)
+    fixed = torch.where(scores == -math.inf, scores, 0)
+
+    def relaxed(parts):
+        used = torch.where(mask & fixed.isfinite(), parts, fixed)
+        options = {"relaxation": relaxation, "temperature": 0.7, "backend": backend}
+        return structure.relaxed(used, lengths, **options), structure.log_partition(used, lengths)
+
+    assert gradcheck(relaxed, scores.nan_to_num(0, neginf=0).requires_grad_())
+
+
+@every_case
+def test_backends_agree(structure, shape, lengths):
+    """Larger scores; all operations with their gradients, whatever the uniform variables."""
+    scores, lengths = problem(structure, shape, lengths, seed=1)
+    upstream = torch.randn(
+        scores.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
+    )
+    results = []
+    for backend in BACKENDS:
+        leaf = (10 * scores).requires_grad_()
+        soft = structure.relaxed(leaf, lengths, relaxation="softmax", backend=backend)
+        (grad,) = torch.autograd.grad(soft, leaf, upstream)
+        generator = torch.Generator().manual_seed(3)
+        sample = structure.sample(
+            leaf, lengths, sample_shape=(20,), generator=generator, backend=backend
+        )
+        results.append((soft.detach(), grad, sample))
+    for other in results[1:]:
+        for result, wanted in zip(other, results[0], strict=True):
+            torch.testing.assert_close(result, wanted, atol=1e-9, rtol=1e-9)
+
+
+@every_case
+@every_backend
+def test_samples_are_exact(structure, shape, lengths, backend):
+    scores, lengths = problem(structure, shape, lengths)
+    generator = torch.Generator().manual_seed(5)
+    count = 400 if backend == "reference" else 4000
+    samples = structure.sample(
+        scores[:2], lengths[:2], sample_shape=(count,), generator=generator, backend=backend
+    )
+    for b, (every, s) in enumerate(weights(structure, scores[:2], lengths[:2])):
+        same = (samples[:, b, None] == every).flatten(2).all(-1)
+        assert same.any(-1).all()
+        possible = s > -math.inf
+        assert not same[:, ~possible].any()
+        if possible.sum() > 1:
+            expected = s.softmax(0)[possible] * count
+            assert chisquare(same.sum(0)[possible].double(), expected).pvalue > 1e-4
+
+
+@every_case
+def test_float32_and_half_types(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    wanted = structure(scores, lengths).marginals
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 0.05)):
+        got = structure(scores.to(dtype), lengths).marginals
+        assert got.dtype == dtype
+        torch.testing.assert_close(got.double(), wanted, atol=tolerance, rtol=tolerance)
+
+
+def test_long_chains_keep_the_digits_of_float32():
+    scores = 3 * torch.randn(2, 3000, 4, 4, generator=torch.Generator().manual_seed(0))
+    single, double = tx.Chain()(scores), tx.Chain()(scores.double())
+    torch.testing.assert_close(single.marginals.double(), double.marginals, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        single.log_partition.double(), double.log_partition, rtol=1e-6, atol=0
+    )
+
+
+@every_case
+def test_neighbours_and_padding_change_no_bit(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    together = structure(scores.float(), lengths).marginals
+    for b, length in enumerate(lengths):
+        room = tuple(slice(n) for n in length.reshape(-1).tolist())
+        alone = scores[b].float()[room]
+        if alone.numel():
+            assert torch.equal(structure(alone).marginals, together[b][room])
+
+
+@every_case
+def test_huge_scores(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    dist = structure(scores * 1e30, lengths)
+    assert torch.equal(dist.marginals, dist.mode)
+    assert dist.entropy().abs().max() == 0
+
+
+@every_case
+def test_sparsemap_and_estimators(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    solution = structure.sparsemap(scores.requires_grad_(), lengths)
+    assert solution.gap.max() < 1e-9
+    assert torch.autograd.grad(solution.tree.square().sum(), scores)[0].isfinite().all()
+    dist = structure(scores.float().detach().requires_grad_(), lengths)
+    for estimator in (
+        tx.Relaxed(),
+        tx.StraightThrough(),
+        tx.RLOO(samples=2),
+        tx.Exact(),
+        tx.SPIGOT(projection="polytope"),
+    ):
+        loss = estimator.expect(dist, lambda value: value.square().flatten(-len(shape)).sum(-1))
+        assert torch.autograd.grad(loss.sum(), dist.scores)[0].isfinite().all()
+
+
+@every_case
+def test_maps_and_compiled_functions(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+
+    def loss(scores, lengths):
+        return structure.log_partition(scores, lengths)
+
+    mapped = torch.vmap(loss)(scores, lengths)
+    torch.testing.assert_close(mapped, loss(scores, lengths))
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(scores, lengths), mapped)
+
+
+# ── what users put in ────────────────────────────────────────────────────────────────────────────
+
+
+def test_join_sums_up_what_a_chain_passes():
+    generator = torch.Generator().manual_seed(0)
+    emissions, transitions = (
+        torch.randn(2, 4, 3, generator=generator),
+        torch.randn(3, 3, generator=generator),
+    )
+    start, end = torch.randn(2, 3, generator=generator)
+    lengths, tags = torch.tensor([4, 2]), torch.tensor([[0, 2, 1, 1], [2, 0, 0, 0]])
+    scores = tx.Chain.join(emissions, transitions, start, end, lengths)
+    value = tx.Chain.parts(tags, lengths, num_tags=3)
+    for b, n in enumerate(lengths.tolist()):
+        used = tags[b, :n]
+        wanted = emissions[b, range(n), used].sum() + transitions[used[:-1], used[1:]].sum()
+        wanted = wanted + start[used[0]] + end[used[-1]]
+        torch.testing.assert_close((scores * value)[b].sum(), wanted)
+    assert tx.Chain.tags(value, lengths).tolist() == [[0, 2, 1, 1], [2, 0, -1, -1]]
+
+
+def test_join_sums_up_what_a_segment_covers():
+    generator = torch.Generator().manual_seed(0)
+    emissions, durations = (
+        torch.randn(5, 2, generator=generator),
+        torch.randn(3, 2, generator=generator),
+    )
+    transitions = torch.randn(2, 2, generator=generator)
+    scores = tx.Segments.join(emissions, durations, transitions)
+    torch.testing.assert_close(
+        scores[1, 2, 0, 1], emissions[1:4, 1].sum() + durations[2, 1] + transitions[0, 1]
+    )
+    torch.testing.assert_close(scores[0, 1, 0, 1], emissions[:2, 1].sum() + durations[1, 1])
+
+
+FIVE = torch.zeros(5, 3)
+REFUSED = {
+    "scores is a list": lambda: tx.Chain()([1.0]),
+    "scores has shape (4, 3, 2)": lambda: tx.Chain()(torch.zeros(4, 3, 2)),
+    "scores has shape (4, 2, 5); expected (..., n, K, C)": lambda: tx.Segments(3)(
+        torch.zeros(4, 2, 5)
+    ),
+    "expected (..., n, m, 3)": lambda: tx.Alignment()(torch.zeros(4, 0, 3)),
+    "max_length is 0": lambda: tx.Segments(0),
+    "lengths has shape (2,); expected (2, 2)": lambda: tx.Alignment()(
+        torch.zeros(2, 3, 3, 3), torch.tensor([3, 3])
+    ),
+    "lengths[1, 0] (of the flattened batch) is 0; expected 1 to 3": lambda: (
+        tx.Alignment()(torch.zeros(2, 3, 3, 3), torch.tensor([[3, 3], [0, 1]])).log_partition
+    ),
+    "lengths[0] (of the flattened batch) is 6; expected 0 to 5": lambda: (
+        tx.Chain()(torch.zeros(1, 5, 2, 2), torch.tensor([6])).log_partition
+    ),
+    "transitions has shape (2, 2); expected (3, 3)": lambda: tx.Chain.join(FIVE, torch.zeros(2, 2)),
+    "start has shape (2,); expected (3,)": lambda: tx.Chain.join(
+        FIVE, torch.zeros(3, 3), torch.zeros(2)
+    ),
+    "durations has shape (4, 2); expected (K, 3)": lambda: tx.Segments.join(
+        FIVE, torch.zeros(4, 2)
+    ),
+    "max_length is None": lambda: tx.Segments.join(FIVE),
+    "tags holds 7; expected 0 to 2": lambda: tx.Chain.parts(torch.tensor([0, 7]), num_tags=3),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message):
+    with pytest.raises(InputError) as caught:
+        REFUSED[message]()
+    assert message in str(caught.value)
+
+
+@every_case
+@every_backend
+def test_a_mask_that_leaves_no_path(structure, shape, lengths, backend):
+    scores = torch.full((1, *shape), -math.inf)
+    with pytest.raises(NoTreeError, match="forbidden"):
+        _ = structure(scores, torch.tensor(lengths[:1]), backend=backend).log_partition
+
+
+@every_case
+def test_a_score_that_is_no_number(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+    scores[0].view(-1)[0] = math.nan
+    with pytest.raises(InputError, match=r"scores\[0, 0, 0, 0.* is nan"):
+        _ = structure(scores, lengths).marginals
+    spoiled = structure(scores, lengths, validate_args=False).marginals
+    assert spoiled[0].isnan().any()
+    assert spoiled[1:].isfinite().all()
