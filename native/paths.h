@@ -224,7 +224,7 @@ template <class T, class G> struct Nodes {
     // The choice among the states of a position; those of the largest value have 0, or none is possible.
     template <Choice choice> void make_join(int64_t p) const {
         T *row = at(value, p), most = lowest;
-        for (int64_t state = 0; state < join; ++state) most = row[state] > most ? row[state] : most;
+        for (int64_t state = 0; state < g.end(p); ++state) most = row[state] > most ? row[state] : most;
         V total = {}, expected = {};
         for (int64_t state = 0; state < join; state += lanes) {
             const V d = vec(value, p, state) - most, e = vexp2<T>(d);
@@ -344,7 +344,7 @@ template <class T, class G> struct Nodes {
                 if constexpr (G::one_tail) {
                     pick.begin();
                     state = 0;
-                    for (int64_t c = 0, take = 0; c < join && take < 2; ++c) {
+                    for (int64_t c = 0, take = 0; c < g.end(p) && take < 2; ++c) {
                         take = pick(at(value, p)[c], at(top, p)[join], at(scale, p)[join]);
                         if (take) state = c;
                     }

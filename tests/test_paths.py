@@ -239,6 +239,41 @@ def test_maps_and_compiled_functions(structure, shape, lengths):
     torch.testing.assert_close(compiled(scores, lengths), mapped)
 
 
+@every_case
+def test_transforms(structure, shape, lengths):
+    scores, lengths = problem(structure, shape, lengths)
+
+    def log_partition(scores, length):
+        return structure.log_partition(scores, length)
+
+    grad = torch.func.vmap(torch.func.grad(log_partition))(scores, lengths)
+    torch.testing.assert_close(grad, structure(scores, lengths).marginals)
+
+
+@every_case
+@every_backend
+def test_a_batch_without_sentences(structure, shape, lengths, backend):
+    dist = structure(torch.zeros(0, *shape), backend=backend)
+    assert dist.log_partition.shape == (0,)
+    assert dist.marginals.shape == dist.mode.shape == dist.sample().shape == (0, *shape)
+
+
+@every_case
+def test_a_sentence_without_a_path_leaves_its_neighbours_alone(structure, shape, lengths):
+    scores = torch.zeros(2, *shape)
+    scores[1] = -math.inf
+    full = structure.full_lengths(scores)
+    for _ in range(20):
+        samples = structure.sample(scores, full, sample_shape=(50,), validate=False)
+        assert structure.contains(samples[:, 0], full[0].expand(50, *full.shape[1:])).all()
+
+
+@pytest.mark.parametrize("level", [-1e20, -1e3, 1e3, 1e20])
+def test_the_entropy_of_chains_at_any_level(level):
+    entropy = tx.Chain()(torch.full((50, 3, 3), level)).entropy()
+    torch.testing.assert_close(entropy, torch.tensor(50 * math.log(3)))
+
+
 # ── what users put in ────────────────────────────────────────────────────────────────────────────
 
 
@@ -258,6 +293,18 @@ def test_join_sums_up_what_a_chain_passes():
         wanted = wanted + start[used[0]] + end[used[-1]]
         torch.testing.assert_close((scores * value)[b].sum(), wanted)
     assert tx.Chain.tags(value, lengths).tolist() == [[0, 2, 1, 1], [2, 0, -1, -1]]
+    assert torch.equal(
+        tx.Chain.tags(value.expand(5, -1, -1, -1, -1), lengths)[3], used_tags(tags, lengths)
+    )
+    ended = tx.Chain.join(
+        emissions, transitions, end=torch.tensor([0, -math.inf, 0]), lengths=lengths
+    )
+    assert not ended.isnan().any()
+    assert tx.Chain()(ended, lengths).marginals[0, 3, :, 1].sum() == 0
+
+
+def used_tags(tags, lengths):
+    return tags.masked_fill(torch.arange(tags.shape[1]) >= lengths[:, None], -1)
 
 
 def test_join_sums_up_what_a_segment_covers():
@@ -272,6 +319,7 @@ def test_join_sums_up_what_a_segment_covers():
         scores[1, 2, 0, 1], emissions[1:4, 1].sum() + durations[2, 1] + transitions[0, 1]
     )
     torch.testing.assert_close(scores[0, 1, 0, 1], emissions[:2, 1].sum() + durations[1, 1])
+    assert tx.Segments.join(emissions[:0], durations).shape == (0, 3, 2)
 
 
 FIVE = torch.zeros(5, 3)
@@ -293,6 +341,13 @@ REFUSED = {
         tx.Chain()(torch.zeros(1, 5, 2, 2), torch.tensor([6])).log_partition
     ),
     "transitions has shape (2, 2); expected (3, 3)": lambda: tx.Chain.join(FIVE, torch.zeros(2, 2)),
+    "end has shape (2, 3); expected (3,)": lambda: tx.Chain.join(
+        FIVE.expand(2, 5, 3), torch.zeros(3, 3), end=torch.zeros(2, 3)
+    ),
+    "transitions has shape (4, 3, 3); expected (3, 3)": lambda: tx.Chain.join(
+        FIVE, torch.zeros(4, 3, 3)
+    ),
+    "max_length is 3; expected": lambda: tx.Segments.join(FIVE, torch.zeros(2, 3), max_length=3),
     "start has shape (2,); expected (3,)": lambda: tx.Chain.join(
         FIVE, torch.zeros(3, 3), torch.zeros(2)
     ),
@@ -323,7 +378,8 @@ def test_a_mask_that_leaves_no_path(structure, shape, lengths, backend):
 def test_a_score_that_is_no_number(structure, shape, lengths):
     scores, lengths = problem(structure, shape, lengths)
     scores[0].view(-1)[0] = math.nan
-    with pytest.raises(InputError, match=r"scores\[0, 0, 0, 0.* is nan"):
+    place = ", ".join("0" * (1 + len(shape)))
+    with pytest.raises(InputError, match=rf"scores\[{place}\] \(of the flattened batch\) is nan"):
         _ = structure(scores, lengths).marginals
     spoiled = structure(scores, lengths, validate_args=False).marginals
     assert spoiled[0].isnan().any()

@@ -93,6 +93,10 @@ class Algorithm:
         """Whether scores of a shape have no sentence, or no room for a word."""
         return shape[0] == 0 or 0 in self.room(*shape[1:])
 
+    def place(self, place: list[int], shape: torch.Size) -> list[int]:
+        """Where the user has what stands at a place of the flattened batch ``shape``."""
+        return place
+
     def most_parts(self, *shape: int) -> int:
         """Parts of a tree over all the words that there is room for."""
         return shape[0] - 1 if self.rooted else max(2 * shape[0] - 1, 0)
@@ -111,7 +115,7 @@ class Algorithm:
         """Find out why a result looks wrong and raise the error; reads values and may be slow."""
         self.check_lengths(lengths, *scores.shape[1:])
         parts = self.parts(lengths, *scores.shape[1:])
-        check_finite(scores, parts, self.part)
+        check_finite(scores, parts, self.part, self.place)
         suspects = (~(value > NO_TREE)).nonzero()[:, 0]
         if len(suspects):
             b = int(suspects[0])

@@ -8,7 +8,7 @@ custom operations, so under `torch.compile` too. On a GPU its kernels look (`tre
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
@@ -203,12 +203,18 @@ def span_mask(lengths: Tensor, size: int) -> Tensor:
     return (position[:, None] <= position) & (position < lengths[..., None, None])
 
 
-def check_finite(scores: Tensor, parts: Tensor, part: str = "arc") -> None:
-    """Raise if a part of a sentence has score NaN or ``+inf``; padding may hold anything."""
+def check_finite(
+    scores: Tensor,
+    parts: Tensor,
+    part: str = "arc",
+    shown: Callable[[list[int], torch.Size], list[int]] = lambda place, _: place,
+) -> None:
+    """Raise if a part of a sentence has score NaN or ``+inf``; padding may hold anything. Users see the
+    place that ``shown`` makes of one."""
     wrong = parts & ~(scores < float("inf"))
     if bool(wrong.any()):
         place = wrong.nonzero()[0].tolist()
-        raise wrong_score(place, float(scores[tuple(place)]), part)
+        raise wrong_score(shown(place, scores.shape), float(scores[tuple(place)]), part)
 
 
 def wrong_score(place: list[int], value: float, part: str) -> InputError:

@@ -314,15 +314,15 @@ def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
     if not inputs[-1]:
         raise unsaved("log_partition")
     ctx.set_materialize_grads(False)
-    ctx.shape = inputs[0].shape
+    ctx.options = inputs[0].shape  # a hook on saved tensors may return another one
     ctx.save_for_backward(inputs[0], output[1])
 
 
 def _log_partition_grad(ctx: Any, grad_value: Any, *others: Any) -> Any:
     scores, marginals = ctx.saved_tensors
     for name, kept in (("scores", scores), ("the marginals", marginals)):
-        if kept.shape != ctx.shape:
-            unchanged(name, kept, tuple(ctx.shape), kept)
+        if kept.shape != ctx.options:
+            unchanged(name, kept, tuple(ctx.options), kept)
     grad = None
     if grad_value is not None:
         grad = call_log_partition_backward(grad_value, scores, marginals)

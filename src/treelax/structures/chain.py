@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from treelax.errors import InputError
 from treelax.ops.chain import ALGORITHM
-from treelax.ops.checks import check_lengths, is_integer
+from treelax.ops.checks import broadcasts, check_lengths, is_integer, readable
 from treelax.structures.paths import PathStructure
 
 
@@ -57,6 +57,9 @@ class Chain(PathStructure):
         start = torch.arange(shape[0])[:, None, None]
         return start, start + 1
 
+    def shared_score(self, best: Tensor, at_best: Tensor) -> Tensor:
+        return at_best.sum((-2, -1), keepdim=True)  # a chain has one part at every position
+
     def part_count(self, lengths: Tensor) -> Tensor:
         return lengths
 
@@ -98,7 +101,11 @@ class Chain(PathStructure):
             ("start", start, (tags,)),
             ("end", end, (tags,)),
         ):
-            if given is not None and tuple(given.shape[-len(expected) :]) != expected:
+            if given is None:
+                continue
+            before = given.shape[: -len(expected)] if name == "transitions" else given.shape[:-1]
+            fits = broadcasts(tuple(before), (*batch, n) if name == "transitions" else ())
+            if not fits or tuple(given.shape[-len(expected) :]) != expected:
                 raise InputError(
                     f"{name} has shape {tuple(given.shape)}; expected {expected} for the {tags} tags of "
                     f"emissions {tuple(emissions.shape)}."
@@ -115,7 +122,7 @@ class Chain(PathStructure):
             else:
                 check_lengths(lengths, tuple(batch), emissions.device)
                 last = torch.arange(n, device=emissions.device) == lengths[..., None] - 1
-            emissions = emissions + last[..., None] * end
+            emissions = torch.where(last[..., None], emissions + end, emissions)  # 0 · inf is NaN
         first = (torch.arange(n, device=emissions.device) == 0)[:, None, None]
         return emissions[..., None, :] + transitions.masked_fill(first, 0)
 
@@ -142,14 +149,15 @@ class Chain(PathStructure):
             check_lengths(lengths, tuple(tags.shape[:-1]), tags.device)
             inside = torch.arange(n, device=tags.device) < lengths[..., None]
         wrong = inside & ((tags < 0) | (tags >= num_tags))
-        if bool(wrong.any()):
+        if readable(wrong) and bool(wrong.any()):
             raise InputError(
                 f"tags holds {int(tags[wrong][0])}; expected 0 to {num_tags - 1} (num_tags is "
                 f"{num_tags})."
             )
         tags = tags.masked_fill(~inside, 0).long()
         before = F.pad(tags, (1, 0))[..., :n]
-        flat = F.one_hot(before * num_tags + tags, num_tags**2) * inside[..., None]
+        pairs = torch.arange(num_tags**2, device=tags.device)
+        flat = ((before * num_tags + tags)[..., None] == pairs) & inside[..., None]
         return flat.unflatten(-1, (num_tags, num_tags)).to(torch.get_default_dtype())
 
     @staticmethod
@@ -158,7 +166,8 @@ class Chain(PathStructure):
         tags = value.sum(-2).argmax(-1)
         if lengths is None:
             return tags
-        check_lengths(lengths, tuple(value.shape[:-3]), value.device)
+        batch = value.shape[:-3]
+        check_lengths(lengths, tuple(batch[len(batch) - lengths.dim() :]), value.device)
         return tags.masked_fill(
             torch.arange(tags.shape[-1], device=tags.device) >= lengths[..., None], -1
         )

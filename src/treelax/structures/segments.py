@@ -122,11 +122,11 @@ class Segments(PathStructure):
                 "each of C labels at each word."
             )
         n, labels = emissions.shape[-2:]
-        longest = max_length if durations is None else durations.shape[0]
-        if longest is None or longest < 1:
+        longest = max_length if durations is None or durations.dim() == 0 else durations.shape[0]
+        if not isinstance(longest, int) or longest < 1 or max_length not in (None, longest):
             raise InputError(
-                f"max_length is {longest}; expected at least 1, or durations (K, C), a score for "
-                "each length."
+                f"max_length is {max_length}; expected a whole number of at least 1, or durations "
+                "(K, C), a score for each of K lengths."
             )
         if durations is not None and tuple(durations.shape) != (longest, labels):
             raise InputError(
@@ -139,8 +139,8 @@ class Segments(PathStructure):
                 f"{labels} labels of emissions."
             )
         # windows of K words, summed up from their first one: differences of sums would lose digits
-        padded = F.pad(emissions, (0, 0, 0, longest - 1))
-        scores = padded.unfold(-2, longest, 1).cumsum(-1).movedim(-1, -2)
+        padded = F.pad(emissions, (0, 0, 0, longest - (n > 0)))
+        scores = padded.unfold(-2, longest, 1).cumsum(-1).movedim(-1, -2)[..., :n, :, :]
         if durations is not None:
             scores = scores + durations
         if transitions is None:

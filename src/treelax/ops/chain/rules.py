@@ -186,7 +186,7 @@ class PathAlgorithm(Algorithm):
         return shape[: self.program.dims]
 
     def check_lengths(self, lengths: Tensor, *shape: int) -> None:
-        pairs = lengths.reshape(len(lengths), -1)
+        pairs = lengths if lengths.dim() == 2 else lengths[:, None]
         least = self.program.dims - 1  # a grid has a cell
         room = torch.tensor(self.room(*shape), device=lengths.device)
         wrong = (pairs < least) | (pairs > room)
@@ -197,6 +197,11 @@ class PathAlgorithm(Algorithm):
                 f"lengths[{where}] (of the flattened batch) is {int(pairs[sentence, place])}; expected "
                 f"{least} to {int(room[place])}, for which scores have room."
             )
+
+    def place(self, place: list[int], shape: torch.Size) -> list[int]:
+        """Without the dimension of size 1 that `canonical` puts in."""
+        added = 3 if self.joined else 2 if self.program.dims == 1 and shape[2] == 1 else None
+        return [at for dim, at in enumerate(place) if dim != added]
 
     def most_parts(self, *shape: int) -> int:
         return sum(shape[: self.program.dims])
