@@ -1,5 +1,6 @@
 """Installing: with a compiler the kernel is there, without one everything still works."""
 
+import importlib.resources
 import os
 import platform
 import subprocess
@@ -53,13 +54,15 @@ print(dispatch.choose("", "cpu"), len(said), *said, sep="|")
 """
 
 
+# where an installation in place has it, too
+KERNEL = importlib.resources.files("treelax.ops") / "libtreelax_native.so"
 # A compiler that leaves our sources empty and links the library that make setup has built: the test is
 # whether CMake finds a compiler and its product is in the wheel.
 QUICK = f"""#!/bin/sh
 case "$*" in
   *" -shared "*libtreelax_native.so*)
     for word; do
-      case "$last" in -o) cp {ROOT}/src/treelax/ops/libtreelax_native.so "$word" ;; esac
+      case "$last" in -o) cp {KERNEL} "$word" ;; esac
       last=$word
     done
     exit ;;
