@@ -60,6 +60,7 @@ class Algorithm:
     rooted: bool = True
     #: Uniform variables that a sample takes, of scores of a shape.
     decisions: Callable[..., int] = lambda size, _: int(size)
+    #: What the folder has. Where the fastest of a device is missing, `diagonal`, plain PyTorch, serves.
     backends: tuple[str, ...] = ("reference", "diagonal", "native", "triton")
     #: Its number in the kernels that all algorithms share, those of SparseMAP.
     kind: int = -1

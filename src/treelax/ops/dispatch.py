@@ -4,7 +4,7 @@
 backend    device   what it is
 ========== ======== =========================================================
 reference  any      loops to be read beside the paper; slow, the ground truth
-diagonal   any      vectorised PyTorch, one step per span width
+diagonal   any      plain PyTorch, vectorised: a diagonal of the chart a step
 native     CPU      C++ kernel, one sentence per SIMD lane
 triton     CUDA     GPU kernels
 cuda       CUDA     soft projective trees in CUDA C++, the rest as triton

@@ -34,7 +34,9 @@ class PathStructure(AlgorithmStructure):
 
     @abstractmethod
     def extent(self, *shape: int) -> tuple[Tensor, Tensor]:
-        """The positions where parts begin and end; both broadcast to the shape of scores."""
+        """The positions where parts begin and end; both broadcast to the shape of scores.
+
+        Two parts that cover a position in common are never in one path."""
 
     def part_mask(self, lengths: Tensor, *shape: int) -> Tensor:
         return self.algorithm.parts(lengths, *shape)

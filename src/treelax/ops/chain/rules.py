@@ -51,7 +51,8 @@ class Program(Protocol):
         """``(B, *shape)``, true at the parts of a sentence."""
 
     def decisions(self, *shape: int) -> int:
-        """Uniform variables that a sample takes: one for each node on it, and one for its end."""
+        """Uniform variables that a sample takes at most: one for each node on it, and one for its end if
+        there are several."""
 
 
 @dataclass(frozen=True)
