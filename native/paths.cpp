@@ -31,8 +31,8 @@ template <class T> struct Call {
             const int64_t plane = N::plane_vectors(sizes) + 1;
             const int64_t offsets = (G::positions(sizes) * 2 + lanes - 1) / lanes + 1;  // of doubles
             bool nan = false, bad = false;
-            const T *own = scores + b * size;
-            const bool odd = !clean(own, g.scores_used());
+            const T *used_scores = scores + b * size;
+            const bool odd = !clean(used_scores, g.scores_used());
             const Scratch<T> scratch((saved ? 0 : kept) + more_planes * plane + offsets +
                                      (odd ? (size + lanes - 1) / lanes : 0));
             if (!scratch.get()) return out_of_memory;
@@ -44,7 +44,7 @@ template <class T> struct Call {
             memory += offsets * lanes;
             if (odd) {
                 for (int64_t k = 0; k < g.scores_used(); ++k) {
-                    const T x = own[k];
+                    const T x = used_scores[k];
                     const bool used = g.is_part(k);
                     nan |= used && x != x;
                     bad |= used && !(x < T(__builtin_huge_val()));
@@ -52,9 +52,9 @@ template <class T> struct Call {
                                 : x == -T(__builtin_huge_val()) ? T(forbidden)
                                                                     : std::fmin(std::fmax(x, T(-limit)), T(limit));
                 }
-                own = memory;
+                used_scores = memory;
             }
-            const N nodes(g, own, base, offset, stop);
+            const N nodes(g, used_scores, base, offset, stop);
             const int status = work(b, nodes, more, nan);
             return status | (bad ? bad_score : 0);
         });

@@ -15,7 +15,7 @@ namespace {
 
 enum class Choice { best, softmax, entropy };
 
-// A sentence and the sizes of its scores, (n, longest, tails, states) or (n, m, 3).
+// The sizes of the scores of a sentence: (n, longest, tails, states), or (n, m, 3) of a grid.
 struct Sizes {
     int64_t n, longest, tails, states;
 };
@@ -335,8 +335,8 @@ template <class T, class G> struct Nodes {
         }
     };
 
-    // Follow a path back from the goal. `choice(s, top, scale)` says of one edge after the other whether to take it (2),
-    // or to take it if no later one is taken (1).
+    // Follow a path back from the goal. `pick(s, top, scale)` says of one edge after the other: take it (2),
+    // take it if no later one is taken (1), leave it (0).
     template <class Pick, class Emit> void trace(T unit, Pick pick, Emit emit) const {
         int64_t state = join;
         for (int64_t p = g.last(); p > 0;) {

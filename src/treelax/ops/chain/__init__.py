@@ -5,13 +5,14 @@ from treelax.ops.chain.plain import PlainBackend
 from treelax.ops.chain.reference import ReferenceBackend
 from treelax.ops.chain.rules import PathAlgorithm, Steps
 
-ALGORITHM = PathAlgorithm(
-    "chain",
-    "path",
-    decisions=Steps().decisions,
-    backends=("reference", "diagonal", "native"),
-    program=Steps(),
-    made_of="transition",
-)
-reference, diagonal = ReferenceBackend(Steps()), PlainBackend(Steps())
-native = NativePaths(ALGORITHM, kind=0)
+
+def backends(
+    algorithm: PathAlgorithm, kind: int
+) -> tuple[ReferenceBackend, PlainBackend, NativePaths]:
+    """`reference`, `diagonal` and `native` of an algorithm that the C++ kernel knows by its ``kind``."""
+    program = algorithm.program
+    return ReferenceBackend(program), PlainBackend(program), NativePaths(algorithm, kind)
+
+
+ALGORITHM = PathAlgorithm.of(Steps(), "chain", "path", "transition")
+reference, diagonal, native = backends(ALGORITHM, kind=0)

@@ -11,13 +11,8 @@ from torch import Tensor
 
 from treelax.ops.backend import FORBIDDEN, Batch, bounded
 from treelax.ops.chain.rules import NONE, Program
-from treelax.ops.chart.reference import (
-    CHOICES,
-    Chooser,
-    argmax_choice,
-    entropy_choice,
-    gradient_of_loops,
-)
+from treelax.ops.chart import reference as charts
+from treelax.ops.chart.reference import Chooser, drawn, entropy_choice
 
 Edge = tuple[int, int]  # its tail and its part
 
@@ -49,7 +44,11 @@ class Graph:
         self.goals = program.goals(lengths, shape)
         missing = self.goals == NONE
         ends = torch.stack(values, -1).gather(1, self.goals.masked_fill(missing, 0))
-        self.ends, self.value = choose(ends.masked_fill(missing, FORBIDDEN))
+        self.ends, self.goal_value = choose(ends.masked_fill(missing, FORBIDDEN))
+
+    def value(self) -> Tensor:
+        """The goal's value for every sentence, ``(B,)``."""
+        return self.goal_value
 
     def tree(self) -> Tensor:
         """Contributions pushed down from the goal: the structure, of the scores' shape."""
@@ -64,31 +63,10 @@ class Graph:
         return torch.stack(parts, -1).unflatten(1, self.shape)
 
 
-class ReferenceBackend:
+class ReferenceBackend(charts.ReferenceBackend):
     """The backend `reference` of a program over positions."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
-        """Nothing: the backward pass runs the loops again under autograd."""
-        return (0,)
-
-    def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
-        graph = Graph(self.program, given, CHOICES[given.relaxation])
-        return graph.tree(), graph.value, given.scores.new_empty(0)
-
-    def soft_tree_backward(
-        self, grad_tree: Tensor, grad_value: Tensor, saved: Tensor, given: Batch
-    ) -> Tensor:
-        return gradient_of_loops(self.soft_tree, given, grad_tree, grad_value)
-
-    def log_partition(self, given: Batch) -> Tensor:
-        return Graph(self.program, given, entropy_choice).value
-
-    def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
-        graph = Graph(self.program, given, argmax_choice)
-        return graph.tree(), graph.value
+    chart = Graph
 
     def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         graph, scores = Graph(self.program, given, entropy_choice), given.scores
@@ -102,11 +80,4 @@ class ReferenceBackend:
                 node, part = graph.edges[node][drawn(graph.weights[node][b], next(decisions))]
                 if part != NONE:
                     trees[s, b, part] = 1
-        return trees.reshape(len(uniforms), *scores.shape), graph.value
-
-
-def drawn(weights: Tensor, uniform: float) -> int:
-    """The first choice whose cumulative weight exceeds a uniform variable, or the last of any weight."""
-    above = weights.cumsum(0) > uniform
-    above[int(weights.nonzero()[-1, 0])] = True
-    return int(above.to(torch.uint8).argmax())
+        return trees.reshape(len(uniforms), *scores.shape), graph.value()

@@ -158,6 +158,15 @@ class PathAlgorithm(Algorithm):
     #: What a path is made of, for messages.
     made_of: str = "part"
 
+    @classmethod
+    def of(cls, program: Program, name: str, trees: str, made_of: str) -> PathAlgorithm:
+        """What a program and the words for messages say of an algorithm."""
+        return cls(
+            *(name, trees, False, program.decisions, ("reference", "diagonal", "native")),
+            program=program,
+            made_of=made_of,
+        )
+
     @property
     def part(self) -> str:
         return self.made_of

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import product
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -158,10 +159,22 @@ def gradient_of_loops(
         return fresh.submit(differentiate).result().to(given.scores.device)
 
 
+def drawn(weights: Tensor, uniform: float) -> int:
+    """The first choice whose cumulative weight exceeds a uniform variable."""
+    above = weights.cumsum(0) > uniform
+    # a cumulative sum that ends a rounding error below 1 must not fall off the end: the last choice that
+    # has any weight takes the rest
+    above[int(weights.nonzero()[-1, 0])] = True
+    return int(above.to(torch.uint8).argmax())
+
+
 class ReferenceBackend:
     """The backend `reference` of a chart program."""
 
-    def __init__(self, program: Program) -> None:
+    #: What the loops fill: of a program, a batch and a chooser, with ``tree()`` and ``value()``.
+    chart: ClassVar[type[Any]] = Chart
+
+    def __init__(self, program: Any) -> None:
         self.program = program
 
     def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
@@ -169,7 +182,7 @@ class ReferenceBackend:
         return (0,)
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
-        chart = Chart(self.program, given, CHOICES[given.relaxation])
+        chart = self.chart(self.program, given, CHOICES[given.relaxation])
         return chart.tree(), chart.value(), given.scores.new_empty(0)
 
     def soft_tree_backward(
@@ -178,14 +191,14 @@ class ReferenceBackend:
         return gradient_of_loops(self.soft_tree, given, grad_tree, grad_value)
 
     def log_partition(self, given: Batch) -> Tensor:
-        return Chart(self.program, given, entropy_choice).value()
+        return self.chart(self.program, given, entropy_choice).value()
 
     def best_tree(self, given: Batch) -> tuple[Tensor, Tensor]:
-        chart = Chart(self.program, given, argmax_choice)
+        chart = self.chart(self.program, given, argmax_choice)
         return chart.tree(), chart.value()
 
     def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-        chart = Chart(self.program, given, entropy_choice)
+        chart = self.chart(self.program, given, entropy_choice)
         rules = {item: rule for rule in self.program.rules for item in rule.makes}
         trees = given.scores.new_zeros((uniforms.shape[0], *given.scores.shape))
         for sample, b in ((s, b) for s in range(trees.shape[0]) for b in range(trees.shape[1])):
@@ -200,10 +213,6 @@ class ReferenceBackend:
                     continue
                 rule = rules[item]
                 weights = chart.weights[rule, i, j][b]
-                above = weights.cumsum(0) > next(decisions)
-                # a cumulative sum that ends a rounding error below 1 must not fall off the end:
-                # the last split that has any weight takes the rest
-                above[int(weights.nonzero()[-1, 0])] = True
-                split = list(chart.splits(rule, i, j))[int(above.to(torch.uint8).argmax())]
+                split = list(chart.splits(rule, i, j))[drawn(weights, next(decisions))]
                 stack += reversed(split)  # the left antecedent is taken first
         return trees, chart.value()
