@@ -41,11 +41,10 @@ async function start() {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   let width = 0;
-  new ResizeObserver(() => {
-    const now = byId("pictures").clientWidth;
-    if (now !== width) requestAnimationFrame(redraw);
-    width = now;
-  }).observe(byId("pictures"));
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) requestAnimationFrame(redraw);
+    width = contentRect.width;
+  }).observe(byId("matrices")); // in one column #pictures is no box and has no width
   refresh();
 }
 

@@ -163,7 +163,7 @@ export class HeatMap {
     const ends = this.colours === "score" ? [-largest, largest] : [0, 1];
     const [low, high] = ends.map((value) => {
       const text = document.createElement("span");
-      text.textContent = (this.colours === "score" ? short(value) : String(value)).replace("-", "−");
+      text.textContent = (this.colours === "score" ? short(value) : String(value)).replaceAll("-", "−");
       return text;
     });
     this.legend.replaceChildren(low, bar, high);
@@ -218,7 +218,12 @@ function cross(ctx, x, y, size, colour) {
 }
 
 // Scores of one model are a thousand times those of another.
-const short = (value) => (Math.abs(value) >= 10 ? value.toFixed(0) : value.toPrecision(2));
+// Never longer than a phone has room for.
+function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1e5 || (size > 0 && size < 1e-3)) return value.toExponential(1);
+  return size >= 10 ? value.toFixed(0) : value.toPrecision(2);
+}
 
 function shortened(ctx, text) {
   const fits = (shown) => ctx.measureText(shown).width <= LONGEST_LABEL;
