@@ -102,6 +102,69 @@ def test_soft_trees_and_gradients():
                 close(got_grad, grad, 10 * tolerance)
 
 
+PATHS = (
+    (tx.Chain(), (70, 5, 5), [70, 31, 0, 1]),
+    (tx.Chain(), (9, 130, 130), [9, 3, 0, 1]),
+    (tx.Segments(7), (60, 7, 3), [60, 30, 0, 1]),
+    (tx.Segments(30, transitions=True), (40, 30, 20, 20), [40, 39, 0, 1]),
+    (tx.Alignment(), (60, 43, 3), [[60, 43], [12, 43], [1, 1], [60, 1]]),
+)
+
+
+def test_paths_and_their_gradients():
+    """Chains, segments and alignments as in plain PyTorch, and bits that no neighbour changes."""
+    for (structure, shape, lengths), dtype in product(PATHS, (torch.float64, torch.float32)):
+        tolerance = 1e-10 if dtype == torch.float64 else 1e-5
+        generator = torch.Generator().manual_seed(0)
+        scores = 3 * torch.randn(4, *shape, dtype=torch.float64, generator=generator)
+        scores[0].view(-1)[5::11] = float("-inf")
+        upstream = torch.randn(4, *shape, dtype=torch.float64, generator=generator)
+        scores, upstream = scores.to("cuda", dtype), upstream.to("cuda", dtype)
+        lengths = torch.tensor(lengths, device="cuda")
+        for relaxation in RELAXATIONS:
+            results = []
+            for backend in ("diagonal", "triton"):
+                leaf = scores.clone().requires_grad_()
+                soft = structure.relaxed(leaf, lengths, relaxation=relaxation, backend=backend)
+                results.append((soft, *torch.autograd.grad(soft, leaf, upstream)))
+            for got, expected in zip(*results, strict=True):
+                close(got, expected, 10 * tolerance)
+        found = []
+        for backend in ("diagonal", "triton"):
+            dist = structure(scores.round(), lengths, backend=backend)
+            found.append((dist.log_partition, dist.entropy(), dist.mode))
+        for got, expected in zip(*found, strict=True):
+            close(got, expected, 10 * tolerance)
+        dist = structure(scores, lengths)
+        samples = dist.sample((50,), generator=torch.Generator("cuda").manual_seed(0))
+        assert (dist.support.check(samples)).all()
+        alone = structure(scores[1:2], lengths[1:2]).marginals
+        assert torch.equal(alone[0], dist.marginals[1])
+
+
+def test_paths_in_cuda_graphs():
+    for structure, shape, lengths in PATHS:
+        scores = torch.randn(4, *shape, device="cuda", requires_grad=True)
+        dist = structure(scores, torch.tensor(lengths, device="cuda"))
+        weights = torch.randn(4, *shape, device="cuda")
+
+        def step(scores=scores, structure=structure, dist=dist, weights=weights):
+            again = structure(scores, dist.lengths)
+            losses = (again.marginals * weights).sum() + again.log_partition.sum()
+            return losses, *torch.autograd.grad(losses, scores), again.mode
+
+        expected = [x.detach().clone() for x in step()]
+        for got, wanted in zip(captured(step), expected, strict=True):
+            close(got, wanted, 1e-5)
+
+
+def test_long_chains_keep_their_digits():
+    scores = 3 * torch.randn(2, 4096, 32, 32, device="cuda") - 10_000
+    precise = tx.Chain()(scores.double(), backend="diagonal")
+    close(tx.Chain()(scores).marginals, precise.marginals, 1e-5)
+    assert (tx.Chain()(scores).marginals.sum((1, 2, 3)) - 4096).abs().max() < 1e-2
+
+
 def test_long_sentences_and_large_batches():
     """Every shape of the CUDA kernels and Triton's in float64, and both in float32 against that."""
     shapes = ((3, 90), (2, 260), (600, 20), (40, 100), (20, 100), (150, 100))

@@ -33,6 +33,7 @@ FAMILIES = {
     "projective": (tx.Projective(), tx.Projective(single_root=True)),
     "nonprojective": (tx.NonProjective(), tx.NonProjective(single_root=True)),
     "binary": (tx.Binary(),),
+    "paths": (tx.Chain(), tx.Segments(3), tx.Segments(2, transitions=True), tx.Alignment()),
 }
 #: Rows and lanes: one tile for all cells and splits of a width, or loops over blocks of either.
 COVERING = (16, 16)
@@ -48,7 +49,7 @@ CASES = (
 #: Architecture and type of each family of kernels; tests/test_cuda.py runs what these leave out.
 COMPILED = (
     *("projective 80 fp32", "projective 90 fp64", "binary 90 fp32"),
-    *("nonprojective 90 fp32", "sparsemap 90 fp64", "problems 90 fp32"),
+    *("nonprojective 90 fp32", "sparsemap 90 fp64", "problems 90 fp32", "paths 90 fp32"),
 )
 
 pytestmark = pytest.mark.skipif(
@@ -75,6 +76,7 @@ def run_parts(part: str, arguments: tuple[str, ...], **variables: str) -> list[d
 
 def test_kernels_agree_with_the_reference_in_the_interpreter():
     jobs = ("projective 0", "projective 1", "binary 0", "nonprojective 0", "nonprojective 1")
+    jobs += tuple(f"paths {number}" for number in range(4))
     results = run_parts("interpret", jobs, TRITON_INTERPRET="1")
     assert {result["job"] for result in results} == {*jobs}
     assert all(sum(result["job"] == job for result in results) > 8 for job in jobs)
@@ -87,11 +89,11 @@ def test_kernels_compile_ahead_of_time():
     results = run_parts("compile", COMPILED)
     assert {result["job"] for result in results} == {*COMPILED}
     kinds = {(result["job"], result["kernel"]) for result in results}
-    assert len(kinds) == len(results) == 9 + 8 + 5 + 7 + 4 + 2  # centring: float32 alone
+    assert len(kinds) == len(results) == 9 + 8 + 5 + 7 + 4 + 4 + 15  # centring: float32 alone
     for result in results:
         kernel, family = result["kernel"], result["job"].split()[0]
         assert result["cubin"] > 1000, result
-        if family in FAMILIES:
+        if family in FAMILIES and family != "paths":
             # a change of layout is a barrier and a trip through shared memory in every width
             assert result["layout_changes"] == 0, result
         if family == "projective" and kernel != "centre":  # looks at the scores first
@@ -126,6 +128,10 @@ class Checks:
         self.error(f"{what} {where}", largest_error(got, expected), TOLERANCES[got.dtype])
 
     def run(self) -> None:
+        if self.family == "paths":
+            self.paths(torch.float64, "softmax", tile=8)
+            self.paths(torch.float32, "entropy", tile=8192)
+            return
         for turn, (n, dtype, blocks, scale, offset) in enumerate(CASES):
             set_tiles(*(BLOCKS[self.family] if blocks else COVERING))
             relaxations = self.structure.relaxations
@@ -157,6 +163,48 @@ class Checks:
         if self.family == "nonprojective":  # any of them
             best, expected = total(best, whole), total(expected, whole)
         self.error(f"{n=} {dtype=} {relaxation=}", not torch.equal(best, expected))
+
+    def paths(self, dtype: torch.dtype, relaxation: str, tile: int) -> None:
+        """Programs over positions, one of whose sentences has a NaN, against plain PyTorch."""
+        from test_paths import CASES
+
+        from treelax.ops.chain import triton
+
+        triton.LARGEST_TILE = tile
+        _, shape, lengths = next(case for case in CASES.values() if case[0] == self.structure)
+        lengths = torch.tensor(lengths)
+        scores = 2 * torch.randn(4, *shape, dtype=dtype)
+        scores[0].flatten()[3::7] = -torch.inf
+        scores[1].view(-1)[0] = torch.nan
+        found = []
+        for backend in ("triton", "diagonal"):
+            leaf, given = scores.clone().requires_grad_(), {"backend": backend, "validate": False}
+            soft = self.structure.relaxed(leaf, lengths, relaxation=relaxation, **given)
+            grad = torch.autograd.grad((soft * (soft + 1)).sum(), leaf)[0]
+            drawn = {"sample_shape": (3,), "generator": torch.Generator().manual_seed(0)} | given
+            best = self.structure.argmax(scores.round(), lengths, **given)
+            samples = self.structure.sample(scores, lengths, **drawn)
+            value = self.structure.log_partition(scores, lengths, **given)
+            found.append([soft.detach(), grad, best, samples, value])
+        for what, got, expected in zip(
+            ("soft", "gradient", "best", "samples", "value"), *found, strict=True
+        ):
+            self.error(f"NaN of {what}", not torch.equal(got.isnan(), expected.isnan()))
+            self.compare(what, got.nan_to_num(), expected.nan_to_num(), tile=tile)
+        parts = self.structure.part_mask(lengths[0], *shape).expand(shape).flatten()
+        last = int(parts.nonzero()[-1])
+        for place, value in ((0, torch.nan), (last, torch.inf), (slice(None), -torch.inf)):
+            scores = torch.zeros(4, *shape)
+            scores[0].view(-1)[place] = value
+            self.same_words(scores, lengths)
+        self.same_words(torch.zeros(4, *shape), lengths + 9 * (lengths == lengths.max()))
+
+    def same_words(self, scores: torch.Tensor, lengths: torch.Tensor) -> None:
+        expected, got = (
+            said(self.structure.argmax, scores, lengths, backend=backend)
+            for backend in ("diagonal", "triton")
+        )
+        self.error(f"{got} for {expected}", got != expected or got is None)
 
     def padding(self) -> None:
         """Not a bit of a sentence depends on how far it is padded."""
@@ -289,13 +337,15 @@ TYPES = {
     **dict.fromkeys(("lengths", "agenda", "found", "slot"), "*i64"),
     **dict.fromkeys(("whole", "tops", "again", "full"), "*i32"),
     **dict.fromkeys(("batch", "size", "levels", "entries", "single_root"), "i32"),
-    **dict.fromkeys(("room", "row", "most", "count"), "i32"),
-    "gains": "*fp64",
+    **dict.fromkeys(("room", "row", "most", "count", "form", "n", "longest", "tails"), "i32"),
+    **dict.fromkeys(("states", "width", "plane", "part_count", "positions", "decisions"), "i32"),
+    **dict.fromkeys(("gains", "nodes", "adjoints"), "*fp64"),
 }
 
 
 def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any], int]]:
     """Every kernel in every form that is launched: a name, the kernel, its constants, its warps."""
+    from treelax.ops.chain import triton_kernels as paths
     from treelax.ops.cky import triton_kernels as binary
     from treelax.ops.eisner import triton_kernels as projective
     from treelax.ops.eisner.triton import BACKEND
@@ -343,10 +393,19 @@ def kernels(family: str, number: str) -> Iterator[tuple[str, Any, dict[str, Any]
             constants = {"KIND": kind, "ROWS": rows, "LANES": lanes, **absent}
             yield f"sparsemap[{kind}]", sparsemap.sparsemap_kernel, constants, warps
         yield "backward", sparsemap.backward_kernel, {"BLOCK": 128}, 4
+    elif family == "paths":
+        absent = dict.fromkeys(("adjoints", "grad_tree", "grad_value"))
+        for kind in range(3):
+            form = {"KIND": kind, "ROWS": 32, "LANES": 16, "CHOICE": 1}
+            yield f"inside[{kind}]", paths.inside_kernel, form, 4
+            yield f"mean[{kind}]", paths.mean_kernel, form, 4
+            form |= {"STATES": 16, "GRADIENT": True}
+            yield f"down[{kind}]", paths.down_kernel, form, 4
+            yield f"outside[{kind}]", paths.down_kernel, form | absent | {"GRADIENT": False}, 4
+            yield f"follow[{kind}]", paths.follow_kernel, form | {"CHOICE": 2}, 1
     else:
-        for rooted in (1, 0):
-            constants = {"ROOTED": rooted, "BLOCK": 1024}
-            yield f"validation[{rooted}]", validation_kernel, constants, 4
+        for kind in range(4):
+            yield f"validation[{kind}]", validation_kernel, {"KIND": kind, "BLOCK": 1024}, 4
 
 
 def compile_kernels(job: str) -> None:
@@ -364,6 +423,7 @@ def compile_kernels(job: str) -> None:
             argument: "constexpr" if argument in constants else types.get(argument, f"*{number}")
             for argument in kernel.arg_names
         }
+        constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
         # tensors start at multiples of 16 bytes, and a launch tells the compiler so
         aligned = {
             (place,): [["tt.divisibility", 16]]

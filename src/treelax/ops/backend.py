@@ -23,12 +23,13 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from treelax.errors import NoTreeError
+from treelax.errors import InputError, NoTreeError
 from treelax.ops.checks import (
     arc_mask,
     check_finite,
     check_length_values,
     span_mask,
+    wrong_length,
 )
 
 Relaxation = Literal["softmax", "entropy"]
@@ -89,6 +90,19 @@ class Algorithm:
     def check_lengths(self, lengths: Tensor, *shape: int) -> None:
         """Raise unless there is room for sentences of these lengths; reads the values."""
         check_length_values(lengths, shape[0], self.rooted)
+
+    def form(self, shape: torch.Size) -> int:
+        """What a GPU says of the shape ``(B, …)`` of scores that it finds wrong: 15 bits."""
+        return shape[1]
+
+    def wrong_length(self, sentence: int, length: int, form: int, place: int) -> InputError:
+        """The error for a length, the one at a ``place`` where there are several, for which scores of a
+        form have no room."""
+        return wrong_length(sentence, length, form, self.rooted)
+
+    def part_at(self, first: int, second: int, form: int) -> list[int]:
+        """Where the user has the part that a GPU names by two numbers of 14 bits."""
+        return [first, second]
 
     def no_words(self, shape: torch.Size) -> bool:
         """Whether scores of a shape have no sentence, or no room for a word."""

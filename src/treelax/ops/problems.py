@@ -4,9 +4,10 @@ A kernel that meets a wrong sentence writes one number into the host's memory, w
 a slot. The next operation that validates, a backward pass or `synchronize` raises what it stands for; of
 several wrong sentences, any. Graphs write it too when they are replayed.
 
-From its lowest bit on, the number holds the kind of problem (3 bits), the size of the scores (15), the
-sentence (18), and two numbers of 14 bits: an arc, forbidden arcs and words of a sentence without a tree,
-or, as one of 28 bits, a length. Larger numbers are clamped.
+From its lowest bit on, the number holds the kind of problem (3 bits), the form of the scores (15, see
+`Algorithm.form`), the sentence (18), and two numbers of 14 bits: an arc, forbidden arcs and words of a
+sentence without a tree, or, as one of 28 bits, a length or the place of a part. Larger numbers are
+clamped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from treelax.ops.backend import Algorithm
 
 #: Whether values are checked; on a GPU True reports errors later, "now" waits for them.
 Validate = bool | Literal["now"]
-LENGTH, IS_NAN, IS_INFINITE, NO_TREE = 1, 2, 3, 4
+LENGTH, IS_NAN, IS_INFINITE, NO_TREE, SECOND_LENGTH = 1, 2, 3, 4, 5
 
 Slot = tuple[Tensor, ctypes.c_uint64]
 _slots: dict[torch.device, dict[Algorithm, Slot]] = {}
@@ -95,12 +96,14 @@ def error(algorithm: Algorithm, number: int) -> TreelaxError:
     for bits in (3, 15, 18, 14, 14):
         fields.append(number & ((1 << bits) - 1))
         number >>= bits
-    kind, size, sentence, first, second = fields
-    if kind == LENGTH:
+    kind, form, sentence, first, second = fields
+    if kind in (LENGTH, SECOND_LENGTH):
         length = first | second << 14
         length -= (length >> 27) << 28
-        return checks.wrong_length(sentence, length, size, algorithm.rooted)
+        return algorithm.wrong_length(sentence, length, form, int(kind == SECOND_LENGTH))
     if kind == NO_TREE:
         return algorithm.no_tree(sentence, second, first)
     value = float("nan" if kind == IS_NAN else "inf")
-    return checks.wrong_score([sentence, first, second], value, algorithm.part)
+    return checks.wrong_score(
+        [sentence, *algorithm.part_at(first, second, form)], value, algorithm.part
+    )

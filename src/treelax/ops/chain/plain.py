@@ -172,7 +172,9 @@ class PlainBackend:
         nodes = Nodes(self.program, given)
         nodes.inside(given.relaxation)
         nodes.outside()
-        return nodes.gradient(grad_tree, grad_value, given.relaxation).to(given.scores)
+        grad = nodes.gradient(grad_tree, grad_value, given.relaxation).to(given.scores)
+        parts = self.program.parts(given.lengths, given.scores.shape[1:])
+        return grad.masked_fill(~parts, 0)  # beyond a sentence, 0 times its NaN
 
     def log_partition(self, given: Batch) -> Tensor:
         return Nodes(self.program, given).inside("entropy").to(given.scores)

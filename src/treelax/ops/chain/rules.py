@@ -22,6 +22,8 @@ from torch import Tensor
 from treelax.errors import InputError, NoTreeError
 from treelax.ops.backend import Algorithm
 
+#: Of scores that a GPU has looked at.
+shapes: dict[torch.Size, int] = {}
 #: No edge, in a table of tails; an edge without a score, in a table of parts.
 NONE = -1
 
@@ -162,7 +164,7 @@ class PathAlgorithm(Algorithm):
     def of(cls, program: Program, name: str, trees: str, made_of: str) -> PathAlgorithm:
         """What a program and the words for messages say of an algorithm."""
         return cls(
-            *(name, trees, False, program.decisions, ("reference", "diagonal", "native")),
+            *(name, trees, False, program.decisions, ("reference", "diagonal", "native", "triton")),
             program=program,
             made_of=made_of,
         )
@@ -202,11 +204,28 @@ class PathAlgorithm(Algorithm):
         wrong = (pairs < least) | (pairs > room)
         if bool(wrong.any()):
             sentence, place = wrong.nonzero()[0].tolist()
-            where = f"{sentence}, {place}" if least else f"{sentence}"
-            raise InputError(
-                f"lengths[{where}] (of the flattened batch) is {int(pairs[sentence, place])}; expected "
-                f"{least} to {int(room[place])}, for which scores have room."
-            )
+            raise self.no_room(sentence, int(pairs[sentence, place]), place, int(room[place]))
+
+    def no_room(self, sentence: int, length: int, place: int, room: int) -> InputError:
+        """The error for a length, the one at a ``place`` of several."""
+        least = self.program.dims - 1
+        where = f"{sentence}, {place}" if least else f"{sentence}"
+        return InputError(
+            f"lengths[{where}] (of the flattened batch) is {length}; expected {least} to {room}, for "
+            "which scores have room."
+        )
+
+    def form(self, shape: torch.Size) -> int:
+        """A number for every shape; after 2¹⁵ of them an error may be said of another one."""
+        return shapes.setdefault(shape[1:], len(shapes)) % 2**15
+
+    def wrong_length(self, sentence: int, length: int, form: int, place: int) -> InputError:
+        return self.no_room(sentence, length, place, [*shapes][form][place])
+
+    def part_at(self, first: int, second: int, form: int) -> list[int]:
+        shape, flat = [*shapes][form], first | second << 14
+        digits = [flat // shape[dim + 1 :].numel() % shape[dim] for dim in range(len(shape))]
+        return self.place([0, *digits], torch.Size((1, *shape)))[1:]
 
     def place(self, place: list[int], shape: torch.Size) -> list[int]:
         """Without the dimension of size 1 that `canonical` puts in."""
