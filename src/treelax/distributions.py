@@ -271,7 +271,8 @@ class StructureDistribution(Distribution):
                 f"0/1 with {self.structure.rules}, and 0 elsewhere. Pass validate_args=False to have "
                 "log-probability -inf instead."
             )
-        log_prob = self._inner(value, self._precise) - self._log_partition
+        score = inner(value, self._precise, self.structure.event_dim, discrete=True)
+        log_prob = score - self._log_partition
         return log_prob.masked_fill(~good, -math.inf).to(value_type(self.scores))
 
     def _expanded(self, value: Tensor) -> Tensor:

@@ -166,19 +166,19 @@ def spoil(scores: Tensor, parts: Tensor, *results: Tensor) -> None:
         result.masked_fill_(mask, float("nan"))
 
 
-def inner(weights: Tensor, scores: Tensor, dims: int = 2) -> Tensor:
+def inner(weights: Tensor, scores: Tensor, dims: int = 2, discrete: bool = False) -> Tensor:
     """``Σ weights · scores`` in float64 over parts with weight, the last dimensions: ``-inf`` where one
-    of them is forbidden, with a gradient that does not know about it.
+    of them is forbidden, with a gradient that does not know about it. ``discrete`` weights are 0 or 1.
 
     Scores count as the algorithms take them, within ±`LIMIT`.
     """
     wide = scores.dtype if scores.device.type == "mps" else torch.float64  # MPS has no float64
-    weighted = weights != 0
-    forbidden = scores == float("-inf")
-    counted = weighted & ~forbidden
-    finite = torch.where(counted, scores, 0).to(wide).clamp(-LIMIT, LIMIT)
-    total = (torch.where(counted, weights, 0).to(wide) * finite).flatten(-dims).sum(-1)
-    return total.masked_fill((weighted & forbidden).flatten(-dims).any(-1), float("-inf"))
+    counted = torch.where(weights != 0, scores, 0)
+    finite = counted.clamp(-LIMIT, LIMIT)
+    if not discrete:
+        finite = weights.to(wide) * finite.to(wide)
+    total = finite.flatten(-dims).sum(-1, dtype=wide)
+    return total.masked_fill((counted == float("-inf")).flatten(-dims).any(-1), float("-inf"))
 
 
 class Batch(NamedTuple):
