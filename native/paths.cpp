@@ -43,14 +43,11 @@ template <class T> struct Call {
             double *const offset = reinterpret_cast<double *>(memory);
             memory += offsets * lanes;
             if (odd) {
+                bound(used_scores, memory, g.scores_used());
                 for (int64_t k = 0; k < g.scores_used(); ++k) {
-                    const T x = used_scores[k];
-                    const bool used = g.is_part(k);
-                    nan |= used && x != x;
-                    bad |= used && !(x < T(__builtin_huge_val()));
-                    memory[k] = !used || x != x                     ? T(0)
-                                : x == -T(__builtin_huge_val()) ? T(forbidden)
-                                                                    : std::fmin(std::fmax(x, T(-limit)), T(limit));
+                    if (used_scores[k] < T(__builtin_huge_val()) || !g.is_part(k)) continue;
+                    nan |= used_scores[k] != used_scores[k];
+                    bad = true;
                 }
                 used_scores = memory;
             }
@@ -71,6 +68,16 @@ template <class T> struct Call {
         for (int l = 0; l < Wide<T>::lanes; ++l)
             if (odd[l]) return false;
         return true;
+    }
+
+    // Scores as they are used: finite, a forbidden one `forbidden`.
+    static void bound(const T *x, T *to, int64_t count) {
+        for (int64_t k = 0; k < count; k += Wide<T>::lanes) {
+            const WideVec<T> v = load_some(x + k, count - k), zero = {}, most = zero + T(limit);
+            WideVec<T> w = v > most ? most : v < -most ? -most : v;
+            w = v == zero - T(__builtin_huge_val()) ? zero + T(forbidden) : w;
+            store_some(to + k, v == v ? w : zero, count - k);
+        }
     }
 
     // NaN in all parts of a sentence in which one is NaN
