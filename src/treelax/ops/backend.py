@@ -89,13 +89,13 @@ class Algorithm:
 
     def check_lengths(self, lengths: Tensor, *shape: int) -> None:
         """Raise unless there is room for sentences of these lengths; reads the values."""
-        check_length_values(lengths, shape[0], self.rooted)
+        check_length_values(lengths, shape[0], self.rooted, self.wrong_length)
 
     def form(self, shape: torch.Size) -> int:
         """What a GPU says of the shape ``(B, …)`` of scores that it finds wrong: 15 bits."""
         return shape[1]
 
-    def wrong_length(self, sentence: int, length: int, form: int, place: int) -> InputError:
+    def wrong_length(self, sentence: int, length: int, form: int, place: int = 0) -> InputError:
         """The error for a length, the one at a ``place`` where there are several, for which scores of a
         form have no room."""
         return wrong_length(sentence, length, form, self.rooted)

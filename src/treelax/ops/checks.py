@@ -164,15 +164,21 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(padded) == len(to) and all(a in (1, b) for a, b in zip(padded, to, strict=True))
 
 
-def check_length_values(lengths: Tensor, size: int, rooted: bool = True) -> None:
-    """Raise unless ``0 <= lengths <= n``; reads the values."""
+def check_length_values(
+    lengths: Tensor,
+    size: int,
+    rooted: bool = True,
+    error: Callable[[int, int, int], InputError] | None = None,
+) -> None:
+    """Raise an ``error``, `wrong_length`, unless ``0 <= lengths <= n``; reads the values."""
     if lengths.numel() == 0:
         return
     low, high = (int(x) for x in torch.aminmax(lengths))
     most = size - rooted
     if low < 0 or high > most:
         wrong = int(((lengths < 0) | (lengths > most)).nonzero()[0, 0])
-        raise wrong_length(wrong, int(lengths[wrong]), size, rooted)
+        found = wrong, int(lengths[wrong]), size
+        raise error(*found) if error else wrong_length(*found, rooted)
 
 
 def wrong_length(sentence: int, length: int, size: int, rooted: bool) -> InputError:

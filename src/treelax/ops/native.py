@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import BackendError, ChartMemoryError
-from treelax.ops.checks import check_length_values
+from treelax.ops.backend import Algorithm
 
 VARIANTS = ("v4", "v3", "v2", "generic")
 ALIGNMENT = 64  # bytes: a whole vector, and what torch gives
@@ -208,7 +208,7 @@ def call(
     lengths: Tensor,
     size: int,
     *values: Any,
-    rooted: bool = True,
+    algorithm: Algorithm,
     lone: bool = False,
     times: int = 1,
 ) -> None:
@@ -224,7 +224,7 @@ def call(
     status = run(kernel, batch * size**3 * times, *values)
     _last.status = status | flagged
     if status:
-        raise_for_status(status, lengths, size, rooted)
+        raise_for_status(status, lengths, size, algorithm)
 
 
 def run(kernel: Kernel, steps: int, *values: Any) -> int:
@@ -295,11 +295,11 @@ def aligned(saved: Tensor) -> Tensor:
     return saved.clone() if saved.data_ptr() % ALIGNMENT else saved
 
 
-def raise_for_status(status: int, lengths: Tensor, size: int, rooted: bool) -> None:
+def raise_for_status(status: int, lengths: Tensor, size: int, algorithm: Algorithm) -> None:
     """Raise where a kernel computed nothing."""
     raise_if_out_of_memory(status)
     if status & BAD_LENGTH:
-        check_length_values(lengths, size, rooted)
+        algorithm.check_lengths(lengths, size, size)
 
 
 def raise_if_out_of_memory(status: int) -> None:

@@ -76,15 +76,14 @@ class NativeProgram:
     ) -> None:
         """Call an entry point, for long sentences once more; ``saved`` is the place of that pointer."""
         times = max(10, samples * size) if self.logarithms else samples
-        rooted = self.algorithm.rooted
         given = operation, arguments, dtype, lengths, size
-        call(*given, *values, rooted=rooted, times=times)
+        call(*given, *values, algorithm=self.algorithm, times=times)
         if size <= self.largest:
             return
         if saved >= 0 and values[saved] is not None:
             skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype) * dtype.itemsize
             values = (*values[:saved], values[saved] + skipped, *values[saved + 1 :])
-        call(*given, *values, rooted=rooted, times=times, lone=True)
+        call(*given, *values, algorithm=self.algorithm, times=times, lone=True)
 
     def soft_tree(self, given: Batch, save: bool) -> tuple[Tensor, Tensor, Tensor]:
         scores, lengths, relaxation, single_root = given
@@ -130,7 +129,7 @@ class NativeProgram:
         backward = kernel_of(self.backward_name, dtype, build, BACKWARD)
         (entries,) = kept = self.saved_shape(shape, dtype)
         options = batch, size, settings.relaxation == "entropy", settings.single_root
-        rooted, threads = self.algorithm.rooted, torch.get_num_threads
+        algorithm, threads = self.algorithm, torch.get_num_threads
 
         def soft_tree(scores: Tensor, lengths: Tensor, *others: Any) -> tuple[Any, ...]:
             tree, value = torch.empty_like(scores), scores.new_empty(batch)
@@ -141,9 +140,9 @@ class NativeProgram:
                 *(threads(), None),
             )
             if status:
-                raise_for_status(status, lengths, size, rooted)
+                raise_for_status(status, lengths, size, algorithm)
                 if settings.validate:
-                    self.algorithm.raise_cause(scores, lengths, value)
+                    algorithm.raise_cause(scores, lengths, value)
             return tree, value, saved
 
         def soft_tree_backward(
@@ -164,7 +163,7 @@ class NativeProgram:
                 *(saved.data_ptr(), lengths.data_ptr(), *options, grad.data_ptr(), threads(), None),
             )
             if status:
-                raise_for_status(status, lengths, size, rooted)
+                raise_for_status(status, lengths, size, algorithm)
             return grad
 
         return soft_tree, soft_tree_backward

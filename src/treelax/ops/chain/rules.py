@@ -219,7 +219,7 @@ class PathAlgorithm(Algorithm):
         """A number for every shape; after 2¹⁵ of them an error may be said of another one."""
         return shapes.setdefault(shape[1:], len(shapes)) % 2**15
 
-    def wrong_length(self, sentence: int, length: int, form: int, place: int) -> InputError:
+    def wrong_length(self, sentence: int, length: int, form: int, place: int = 0) -> InputError:
         return self.no_room(sentence, length, place, [*shapes][form][place])
 
     def part_at(self, first: int, second: int, form: int) -> list[int]:

@@ -24,7 +24,6 @@ def solve(
 ) -> Solution:
     """The arguments are those of `treelax.ops.sparsemap.plain.solve`, scores ``(B, N, N)``."""
     batch, size, _ = scores.shape
-    rooted = algorithm.rooted
     scores, start = scores.contiguous(), start.to(torch.float64).contiguous()
     most = most_trees(size * size) if max_iterations is None else max_iterations
     tree, gap = torch.empty_like(scores), scores.new_empty(batch)
@@ -35,7 +34,7 @@ def solve(
         """Have the supports written down, and freed."""
         supports, handle.value = handle.value, None
         values = (supports, slots.value, *places)
-        call(f"{name}_take", "pipppip", torch.float64, lengths, size, *values, rooted=rooted)
+        call(f"{name}_take", "pipppip", torch.float64, lengths, size, *values, algorithm=algorithm)
 
     try:
         call(
@@ -45,7 +44,7 @@ def solve(
             *(ctypes.addressof(handle), ctypes.addressof(slots)),
             # flat scores: as many trees as parts, and for each a product with a matrix of that size
             times=max(1, size**3 // 10),
-            rooted=rooted,
+            algorithm=algorithm,
         )
         indices = lengths.new_empty((batch, slots.value, algorithm.most_parts(size)))
         weights = scores.new_empty((batch, slots.value))
