@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from treelax.errors import InputError
 from treelax.interface import Options, StructureInterface
 from treelax.ops.backend import LIMIT, Relaxation
-from treelax.ops.call import draw_uniforms, precise
+from treelax.ops.call import draw_uniforms, precise, value_type
 from treelax.ops.checks import check_lengths, check_scores
 from treelax.structures.base import Structure
 from treelax.structures.search import check_count
@@ -78,15 +78,17 @@ class Labelled(Structure):
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         self.check_scores(scores)
-        return self.structure.log_partition(self._summed(scores, lengths)[0], lengths, **options)
+        total, _ = self._summed(precise(scores), lengths)
+        value = self.structure.log_partition(total, lengths, **options)
+        return value.to(value_type(scores))
 
     def marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> tuple[Tensor, Tensor]:
         self.check_scores(scores)
-        total, shares = self._summed(scores, lengths)
+        total, shares = self._summed(precise(scores), lengths)
         marginals, value = self.structure.marginals(total, lengths, **options)
-        return marginals[..., None] * shares, value
+        return (marginals[..., None] * shares).to(scores.dtype), value.to(value_type(scores))
 
     def sample(
         self,
@@ -118,6 +120,7 @@ class Labelled(Structure):
     ) -> Tensor:
         """A softmax over the labels of each part inside the relaxed structure of what it passes on."""
         self.check_scores(scores)
+        dtype, scores = scores.dtype, precise(scores)
         heat = temperature
         if isinstance(heat, Tensor):
             heat = heat[..., None, None]
@@ -135,7 +138,7 @@ class Labelled(Structure):
         soft = self.structure.relaxed(
             part, lengths, relaxation=relaxation, temperature=temperature, **options
         )
-        return soft[..., None] * shares
+        return (soft[..., None] * shares).to(dtype)
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         good = ((value == 0) | (value == 1)).flatten(-3).all(-1)
