@@ -69,7 +69,11 @@ def test_parts_that_are_known(structure):
     trees, scores = members(structure, 3), draw(structure, n=3)
     for part in structure.parts_of(trees[-1]):
         having = trees[(trees * part).flatten(1).any(1)] if part.any() else trees
-        expected = total(having, scores, structure.event_dim).logsumexp(0)
+        values = total(having, scores, structure.event_dim)
+        best = structure.argmax(structure.force(scores, part), validate=False)
+        assert torch.equal(best, having[values.argmax()])
+        assert structure.compatible_parts(part)[(having != 0).any(0)].all()
+        expected = values.logsumexp(0)
         known = structure(scores.masked_fill(~structure.compatible_parts(part), -torch.inf))
         assert largest_error(known.log_partition, expected) < EXACT
 

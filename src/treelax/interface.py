@@ -204,8 +204,15 @@ class StructureInterface(ABC):
     def compatible_parts(self, parts: Tensor) -> Tensor:
         """True at the parts that a structure may have which has all of the given ones.
 
-        They must force those given: to forbid all others is to force them.
+        They must force those given, unless `force` does: to forbid all others is to force them.
         """
+
+    def force(self, scores: Tensor, parts: Tensor) -> Tensor:
+        """Scores whose best structure is the best of those that have all of the given parts.
+
+        Parts that no structure may lack can have ``inf``, which `argmax` then takes unchecked.
+        """
+        return scores.masked_fill(~self.compatible_parts(parts), -math.inf)
 
     @property
     def unconstrained(self) -> StructureInterface | None:

@@ -185,6 +185,12 @@ class Labelled(Structure):
         there = parts.any(-1)
         return self.structure.compatible_parts(there)[..., None] & (parts | ~there[..., None])
 
+    def force(self, scores: Tensor, parts: Tensor) -> Tensor:
+        there = parts.any(-1)
+        inner = self.structure.force(torch.zeros_like(scores[..., 0]), there)[..., None]
+        excluded = (there[..., None] & ~parts) | (scores == -math.inf)
+        return (scores + inner).masked_fill(excluded, -math.inf)
+
     def enumerate(self, n: int, labels: int) -> Tensor:
         bare = self.structure.enumerate(n)
         count = int(self.part_count(torch.tensor(n)))

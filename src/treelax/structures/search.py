@@ -47,35 +47,33 @@ def top_k(
     size = flat.shape[0]
     event = flat.shape[1:]
     unchecked = {**options, "validate": False}
-    # the best of each class, its score, and the parts that the class may have: (classes, batch, ...)
+    # the best of each class, its score, and scores whose best structure it is: (classes, batch, ...)
     trees = best.reshape(1, size, *event)
     values = inner(trees, flat, dims)
-    allowed = (flat > -math.inf)[None]
+    classes = flat[None]
     sentence = torch.arange(size, device=flat.device)
     chosen: list[tuple[Tensor, Tensor]] = []
     for left in range(k - 1, -1, -1):
         first = values.argmax(0)
-        value, tree, open_parts = (x[first, sentence] for x in (values, trees, allowed))
+        value, tree, narrowed = (x[first, sentence] for x in (values, trees, classes))
         chosen.append((value, tree.masked_fill(_over(value == -math.inf, dims), 0)))
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
-        before = structure.compatible_parts(parts)
-        before = torch.cat([torch.ones_like(before[:1]), before[:-1]]).cumprod(0).bool()
-        classes = open_parts & before & ~parts
-        rest = flat.masked_fill(~classes, -math.inf)
+        before = parts.cumsum(0, dtype=torch.int32) > parts.int()
+        rest = structure.force(narrowed, before).masked_fill(parts, -math.inf)
         count = parts.shape[0]
         new = structure.argmax(rest.flatten(0, 1), _repeated(lengths, count), **unchecked)
         new = new.view_as(rest)
-        new_values = inner(new, rest, dims)
-        # a class by a part that is none has no members, nor has one of what is not there
-        void = ~parts.flatten(-dims).any(-1) | (value == -math.inf)
+        new_values = inner(new, flat.masked_fill(rest == -math.inf, -math.inf), dims)
+        # no structure is without a part that is none, or one that was forced, nor is any left of none
+        void = ~(parts & (narrowed < math.inf)).flatten(-dims).any(-1) | (value == -math.inf)
         new_values = new_values.masked_fill(void, -math.inf)
         values = values.scatter(0, first[None], -math.inf)
         values = torch.cat([values, new_values])
         values, places = values.topk(min(left, len(values)), dim=0)
-        trees, allowed = (
-            torch.cat([a, b])[places, sentence] for a, b in ((trees, new), (allowed, classes))
+        trees, classes = (
+            torch.cat([a, b])[places, sentence] for a, b in ((trees, new), (classes, rest))
         )
     values = torch.stack([value for value, _ in chosen])
     trees = torch.stack([tree for _, tree in chosen])
