@@ -41,10 +41,12 @@ ALGORITHMS = [
 STRUCTURES = [
     *ALGORITHMS,
     tx.Heads(),
+    tx.Spanning(),
     Star(),
     tx.Labelled(tx.Projective()),
     tx.Labelled(tx.NonProjective(single_root=True)),
     tx.Labelled(tx.Binary()),
+    tx.Labelled(tx.Spanning()),
 ]
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 every_algorithm = pytest.mark.parametrize("structure", ALGORITHMS, ids=str)
@@ -102,6 +104,12 @@ def bracketings(i: int, j: int) -> Iterator[list[tuple[int, int]]]:
             yield [(i, j), *left, *right]
 
 
+def is_spanning(edges: tuple[tuple[int, int], ...], n: int) -> bool:
+    """Whether an edge leaves every set of nodes other than 0."""
+    cuts = [set(c) for size in range(1, n) for c in itertools.combinations(range(1, n), size)]
+    return all(any((i in cut) != (j in cut) for i, j in edges) for cut in cuts)
+
+
 def is_star(heads: tuple[int, ...]) -> bool:
     centres = [word for word, head in enumerate(heads, 1) if head == 0]
     return len(centres) == 1 and all(head in (0, centres[0]) for head in heads)
@@ -125,6 +133,14 @@ def members(structure: tx.Structure, n: int) -> Tensor:
         spans = list(bracketings(0, n - 1))
         found = torch.zeros(len(spans), n, n, dtype=torch.float64)
         for tree, places in zip(found, spans, strict=True):
+            for i, j in places:
+                tree[i, j] = 1
+        return found
+    if isinstance(structure, tx.Spanning):
+        edges = itertools.combinations(itertools.combinations(range(n), 2), n - 1)
+        trees = [places for places in edges if is_spanning(places, n)]
+        found = torch.zeros(len(trees), n, n, dtype=torch.float64)
+        for tree, places in zip(found, trees, strict=True):
             for i, j in places:
                 tree[i, j] = 1
         return found

@@ -73,6 +73,8 @@ def test_parts_that_are_known(structure):
         best = structure.argmax(structure.force(scores, part), validate=False)
         assert torch.equal(best, having[values.argmax()])
         assert structure.compatible_parts(part)[(having != 0).any(0)].all()
+        if structure.part == "edge":
+            continue  # which is not forced by forbidding others
         expected = values.logsumexp(0)
         known = structure(scores.masked_fill(~structure.compatible_parts(part), -torch.inf))
         assert largest_error(known.log_partition, expected) < EXACT

@@ -8,7 +8,7 @@ _NAMES = {
     "errors": "TreelaxError",
     "noise": "Gaussian Gumbel SumOfGamma",
     "structures": "Alignment Binary Chain Heads Labelled NonProjective Projective ProjectiveTrees"
-    " Segments",
+    " Segments Spanning",
     "estimators": "IMLE REINFORCE RLOO SPIGOT Exact Marginals Perturbed Relaxed SparseMAP"
     " StraightThrough fenchel_young_loss",
     "apps.tasks": "load",

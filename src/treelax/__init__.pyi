@@ -29,5 +29,6 @@ from treelax.structures import NonProjective as NonProjective
 from treelax.structures import Projective as Projective
 from treelax.structures import ProjectiveTrees as ProjectiveTrees
 from treelax.structures import Segments as Segments
+from treelax.structures import Spanning as Spanning
 
 __version__: str

@@ -14,6 +14,7 @@ from treelax.structures.labelled import Labelled
 from treelax.structures.nonprojective import NonProjective
 from treelax.structures.projective import Projective, ProjectiveTrees
 from treelax.structures.segments import Segments
+from treelax.structures.spanning import Spanning
 
 __all__ = [
     "Alignment",
@@ -25,6 +26,7 @@ __all__ = [
     "Projective",
     "ProjectiveTrees",
     "Segments",
+    "Spanning",
     "Structure",
     "StructureName",
     "structure_named",

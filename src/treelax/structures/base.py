@@ -28,7 +28,7 @@ class Structure(StructureInterface):
 
     All methods take scores and lengths ``(...)``, ``validate`` to check values, and ``backend`` where
     there is a choice, as `treelax.ops.best_tree` does. Scores are ``(..., n+1, n+1)`` where parts are
-    arcs and ``(..., n, n)`` where they are spans; labels have a dimension behind these.
+    arcs and ``(..., n, n)`` where they are spans or edges; labels have a dimension behind these.
     Chains, segments and alignments have shapes of their own.
 
     Example:

@@ -122,10 +122,10 @@ def _repeated(lengths: Tensor, times: int) -> Tensor:
     return lengths.repeat(times, *(1,) * (lengths.dim() - 1))
 
 
-def check_count(count: int, n: int) -> None:
+def check_count(count: int, n: int, units: str = "words") -> None:
     """Raise if there are too many structures to list."""
     if count > MOST:
         many = f"{count:,}" if count < 10**12 else f"about 1e{len(str(count)) - 1}"
         raise InputError(
-            f"{n} words have {many} structures to try; expected at most {MOST:,}: fewer words."
+            f"{n} {units} have {many} structures to try; expected at most {MOST:,}: fewer {units}."
         )
