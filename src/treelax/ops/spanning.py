@@ -37,11 +37,10 @@ class SpanningTrees(Algorithm):
     def part(self) -> str:
         return "edge"
 
-    @staticmethod
-    def wrong_length(sentence: int, length: int, size: int, rooted: bool) -> InputError:
+    def wrong_length(self, sentence: int, length: int, form: int, place: int = 0) -> InputError:
         return InputError(
-            f"lengths[{sentence}] (of the flattened batch) is {length + 1}; expected 0 to {size} "
-            f"(scores has room for {size} nodes)."
+            f"lengths[{sentence}] (of the flattened batch) is {length + 1}; expected 0 to {form} "
+            f"(scores has room for {form} nodes)."
         )
 
     def no_tree(self, sentence: int, words: int, forbidden: int) -> NoTreeError:
