@@ -275,6 +275,9 @@ REFUSED = {
     "forbidden edge": lambda: SPANNING(torch.zeros(3, 3).index_put((ONE, TWO), NAN)).marginals,
     "9 nodes have 4,782,969 structures to try": lambda: SPANNING.enumerate(9),
     'expected "entropy"': lambda: SPANNING.relaxed(torch.zeros(3, 3)),
+    'such as a module of your own with part = "edge"': lambda: tx.nn.LatentTree(
+        tx.nn.SpanScorer(4, 4), SPANNING
+    ),
     "backend is 'gpu'": lambda: SPANNING(torch.zeros(3, 3), backend="gpu").mode,
 }
 ONE, TWO, NAN = torch.tensor(1), torch.tensor(2), torch.tensor(math.nan)

@@ -98,10 +98,13 @@ class LatentTree(nn.Module):
             raise InputError(f"single_root is True beside {structure}; expected it in that.")
         part = getattr(scorer, "part", None)
         if isinstance(part, str) and part != structure.part:
-            layer = "SpanScorer" if structure.part == "span" else "ArcScorer"
+            layers = {"arc": "treelax.nn.ArcScorer", "span": "treelax.nn.SpanScorer"}
+            example = layers.get(
+                structure.part, f'a module of your own with part = "{structure.part}"'
+            )
             raise InputError(
                 f"scorer scores {part}s ({type(scorer).__name__}) for {structure}; expected a scorer of "
-                f"{structure.part}s, such as treelax.nn.{layer}."
+                f"{structure.part}s, such as {example}."
             )
         usual = structure.relaxations[0]
         relaxed = Relaxed(relaxation or usual, temperature, noise_named(noise, noise_scale))
