@@ -201,7 +201,7 @@ def test_cuda_is_chosen_and_agrees_with_the_other_backends():
 
 
 def test_structures_as_on_the_cpu():
-    for structure, n in product(STRUCTURES, SIZES):
+    for structure, n in product((*STRUCTURES, tx.Spanning()), SIZES):
         generator = torch.Generator().manual_seed(n)
         shape = (5, n + structure.rooted, n + structure.rooted, 2)[: 1 + structure.event_dim]
         scores = 2 * torch.randn(shape, dtype=torch.float64, generator=generator)
