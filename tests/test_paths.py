@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -307,6 +308,48 @@ def used_tags(tags, lengths):
     return tags.masked_fill(torch.arange(tags.shape[1]) >= lengths[:, None], -1)
 
 
+@pytest.mark.parametrize(
+    ("tags", "form"),
+    [
+        (["O", "B", "I"], "(O|BI*)*"),
+        (["I-X", "O", "B-Y", "I-Y", "B-X"], "(O|B(I)*|b(i)*)*"),  # small: Y
+        (["S-X", "I-X", "E-X", "B-X", "O", "S-Y"], "(O|S|BI*E|s)*"),
+    ],
+)
+def test_bio_allows_what_a_regular_expression_does(tags, form):
+    scores = tx.Chain.join(torch.zeros(4, len(tags)), *tx.Chain.bio(tags))
+    letters = [tag[0].lower() if tag.endswith("Y") else tag[0] for tag in tags]
+    sequences = map("".join, itertools.product(letters, repeat=4))
+    wanted = sorted(s for s in sequences if re.fullmatch(form, s))
+    best = tx.Chain()(scores).top_k(len(wanted) + 1)
+    assert best.log_probs.isfinite().sum() == len(wanted)
+    found = tx.Chain.tags(best.trees[:-1]).tolist()
+    assert sorted("".join(letters[tag] for tag in row) for row in found) == wanted
+
+
+def test_the_likelihood_of_partly_known_tags():
+    """As the page says; of a known chain it is its log-probability, of nothing it is 0."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 4, 3, 3, generator=generator, dtype=torch.float64)
+    lengths, tags = (
+        torch.tensor([4, 3, 2]),
+        torch.tensor([[0, 2, 1, 1], [2, 0, 0, 0], [1, 1, 0, 0]]),
+    )
+    possible = torch.nn.functional.one_hot(tags, 3).bool()
+    possible[0, 1] = torch.tensor([True, False, True])
+    possible[1] = True
+    chain, structure = tx.Chain()(scores, lengths), tx.Chain()
+    known = scores.masked_fill(~possible[..., None, :], -math.inf)
+    likelihood = structure(known, lengths).log_partition - chain.log_partition
+    first = [
+        chain.log_prob(tx.Chain.parts(torch.tensor(row).expand(3, 4), lengths, num_tags=3))[0]
+        for row in ([0, 2, 1, 1], [0, 0, 1, 1])
+    ]
+    third = chain.log_prob(tx.Chain.parts(tags, lengths, num_tags=3))[2]
+    wanted = torch.stack((torch.stack(first).logsumexp(0), torch.tensor(0.0), third))
+    torch.testing.assert_close(likelihood, wanted)
+
+
 def test_join_sums_up_what_a_segment_covers():
     generator = torch.Generator().manual_seed(0)
     emissions, durations = (
@@ -355,6 +398,8 @@ REFUSED = {
         FIVE, torch.zeros(4, 2)
     ),
     "max_length is None": lambda: tx.Segments.join(FIVE),
+    "tags[1] is 'NOUN'; expected O or": lambda: tx.Chain.bio(["O", "NOUN"]),
+    "tags[0] is 'O-X'; expected O or": lambda: tx.Chain.bio(["O-X"]),
     "tags holds 7; expected 0 to 2": lambda: tx.Chain.parts(torch.tensor([0, 7]), num_tags=3),
 }
 

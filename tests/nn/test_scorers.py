@@ -7,8 +7,9 @@ from tolerances import EXACT
 from torch import nn
 from torch.func import functional_call
 
+import treelax as tx
 from treelax.errors import InputError
-from treelax.nn import ArcScorer, BiaffineScorer, SpanScorer
+from treelax.nn import ArcScorer, BiaffineScorer, ChainScorer, LatentTree, SpanScorer
 
 
 @pytest.mark.parametrize(("layers", "distances"), [(1, None), (2, 1), (2, 11), (3, 3)])
@@ -53,6 +54,58 @@ def test_spans(labels):
         for j in range(i, 4):
             ends = loops(scorer.first, vectors[i]) * loops(scorer.last, vectors[j])
             assert error(scores[i, j].reshape(-1), scorer.output(ends)) < EXACT
+
+
+def test_chains():
+    scorer, vectors = drawn(ChainScorer(4, 3)), some_vectors(2, 5, 4)
+    lengths, tags = torch.tensor([5, 2]), torch.tensor([[0, 2, 1, 1, 0], [2, 0, 0, 0, 0]])
+    scores = scorer(vectors, lengths) * tx.Chain.parts(tags, lengths, num_tags=3)
+    for b, n in enumerate(lengths.tolist()):
+        used = tags[b, :n]
+        expected = scorer.emissions(vectors[b])[range(n), used].sum()
+        expected = expected + scorer.transitions[used[:-1], used[1:]].sum()
+        expected = expected + scorer.start[used[0]] + scorer.end[used[-1]]
+        assert error(scores[b].sum(), expected) < EXACT
+    softmax = ChainScorer(4, 3).double()  # at first every word chooses for itself
+    chain = tx.Chain()(softmax(vectors, lengths), lengths)
+    alone = softmax.emissions(vectors).softmax(-1)
+    assert error(chain.marginals[0].sum(-2), alone[0]) < EXACT
+
+
+def test_chains_in_the_latent_layer():
+    """Lengths reach the scorer; what is forbidden never happens; fixed scores are not learned."""
+    constraint = tx.Chain.bio(["O", "B-X", "I-X"])
+    scorer = ChainScorer(4, 3, constraint=constraint)
+    layer = LatentTree(scorer, tx.Chain())
+    nn.init.normal_(scorer.end)
+    vectors, lengths = torch.randn(6, 5, 4), torch.tensor([5, 3, 1, 0, 2, 4])
+    vectors[2, 1:] = torch.nan  # padding
+    gold = tx.Chain.parts(torch.tensor([1, 2, 2, 0, 1]).expand(6, 5), lengths, num_tags=3)
+    chain = layer.distribution(vectors, lengths)
+    torch.testing.assert_close(chain.scores[2, 0], scorer(vectors[2, :1])[0])
+    loss = layer.expect(vectors, lengths, lambda value: -(value * gold).sum((-3, -2, -1)))
+    (loss.sum() - chain.log_prob(gold).sum()).backward()
+    assert all(p.grad.isfinite().all() and p.grad.any() for p in scorer.parameters())
+    assert not (layer(vectors, lengths)[..., 0, 2]).any()
+    assert sorted(scorer.state_dict()) == sorted(dict(scorer.named_parameters()))
+    layer.eval()
+    tags = tx.Chain.tags(layer(vectors, lengths), lengths)
+    assert not ((tags[:, 1:] == 2) & (tags[:, :-1] == 0)).any()
+    assert not (tags[:, 0] == 2).any()
+
+
+def test_what_chain_scorers_refuse():
+    allowed, *ends = tx.Chain.bio("OBI")
+    for constraint in ((allowed == 0, *ends), (allowed, *ends[:1]), tx.Chain.bio("OB")):
+        with pytest.raises(InputError, match=r"constraint has .*; expected scores .3, 3. of trans"):
+            ChainScorer(4, 3, constraint=constraint)
+    for scorer, structure, name in (
+        (ArcScorer(4, 6), tx.Chain(), "transitions, such as treelax.nn.ChainScorer"),
+        (ChainScorer(4, 3), tx.Projective(), "arcs, such as treelax.nn.ArcScorer"),
+        (ChainScorer(4, 3), tx.Segments(2), "segments, such as a module of your own"),
+    ):
+        with pytest.raises(InputError, match=f"expected a scorer of {name}"):
+            LatentTree(scorer, structure)
 
 
 def test_the_paper_count_of_parameters():

@@ -1,7 +1,8 @@
-"""Layers: from word vectors to scores of arcs or spans, to trees, and back to word vectors."""
+"""Layers: from word vectors to scores of parts, to trees or chains, and back to word vectors."""
 
 from treelax.nn.biaffine import BiaffineScorer
 from treelax.nn.binary import BinaryTreeLSTM, SpanScorer
+from treelax.nn.chain import ChainScorer
 from treelax.nn.encoders import BiLSTM
 from treelax.nn.gcn import TreeGCN
 from treelax.nn.latent import LatentTree
@@ -15,6 +16,7 @@ __all__ = [
     "BiLSTM",
     "BiaffineScorer",
     "BinaryTreeLSTM",
+    "ChainScorer",
     "LatentTree",
     "Root",
     "SpanScorer",

@@ -29,10 +29,12 @@ class LatentTree(nn.Module):
     the number of vectors.
 
     Args:
-        scorer: module from vectors to scores, for instance `ArcScorer`, or `SpanScorer` for
-            `treelax.Binary`. If it has an attribute ``part``, "arc" or "span", that is what it scores.
+        scorer: module from vectors to scores, for instance `ArcScorer`, `SpanScorer` for
+            `treelax.Binary` or `ChainScorer` for `treelax.Chain`. If it has an attribute ``part``,
+            "arc", "span" or "transition", that is what it scores; it is called with lengths too if it
+            has a true attribute ``takes_lengths``.
         structure: `treelax.Projective`, `treelax.NonProjective`, `treelax.Heads`, `treelax.Binary`, one
-            of them in `treelax.Labelled`; or their names.
+            of them in `treelax.Labelled`, or their names; or `treelax.Chain`.
         estimator: any of `treelax.estimators`, such as `treelax.IMLE`; those without a structure to
             give, such as `treelax.RLOO`, train by `expect`. Or leave it out and give the settings of
             `treelax.Relaxed`:
@@ -52,8 +54,8 @@ class LatentTree(nn.Module):
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
         if all have ``n``, to a tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1;
-        0 in the padding, where vectors may hold anything. For spans vectors are ``(..., n, d)`` and
-        trees ``(..., n, n)``; labels come behind.
+        0 in the padding, where vectors may hold anything. For spans and chains vectors are
+        ``(..., n, d)``, trees ``(..., n, n)`` and chains ``(..., n, C, C)``; labels come behind.
 
     Raises:
         NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
@@ -98,10 +100,10 @@ class LatentTree(nn.Module):
             raise InputError(f"single_root is True beside {structure}; expected it in that.")
         part = getattr(scorer, "part", None)
         if isinstance(part, str) and part != structure.part:
-            layers = {"arc": "treelax.nn.ArcScorer", "span": "treelax.nn.SpanScorer"}
-            example = layers.get(
-                structure.part, f'a module of your own with part = "{structure.part}"'
-            )
+            layers = {"arc": "ArcScorer", "span": "SpanScorer", "transition": "ChainScorer"}
+            example = f'a module of your own with part = "{structure.part}"'
+            if structure.part in layers:
+                example = f"treelax.nn.{layers[structure.part]}"
             raise InputError(
                 f"scorer scores {part}s ({type(scorer).__name__}) for {structure}; expected a scorer of "
                 f"{structure.part}s, such as {example}."
@@ -210,7 +212,8 @@ class LatentTree(nn.Module):
             place = torch.arange(vectors.shape[-2], device=vectors.device)
             padding = place >= lengths[..., None] + int(rooted)
             vectors = vectors.masked_fill(padding[..., None], 0)
-        scores: Tensor = self.scorer(vectors)
+        takes_lengths = getattr(self.scorer, "takes_lengths", False)
+        scores: Tensor = self.scorer(vectors, lengths) if takes_lengths else self.scorer(vectors)
         self.structure.check_scores(scores)
         dims, words = self.structure.event_dim, vectors.shape[-2] - rooted
         batch, event = scores.shape[:-dims], scores.shape[-dims:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -113,18 +115,56 @@ class Chain(PathStructure):
         if start is not None:
             emissions = torch.cat((emissions[..., :1, :] + start, emissions[..., 1:, :]), -2)
         if end is not None:
-            if lengths is None:
-                last = (
-                    F.one_hot(torch.tensor(n - 1, device=emissions.device), n)
-                    if n
-                    else emissions[..., 0]
-                )
-            else:
+            if lengths is not None:
                 check_lengths(lengths, tuple(batch), emissions.device)
-                last = torch.arange(n, device=emissions.device) == lengths[..., None] - 1
+            last = n - 1 if lengths is None else lengths[..., None] - 1
+            last = torch.arange(n, device=emissions.device) == last
             emissions = torch.where(last[..., None], emissions + end, emissions)  # 0 · inf is NaN
         first = (torch.arange(n, device=emissions.device) == 0)[:, None, None]
         return emissions[..., None, :] + transitions.masked_fill(first, 0)
+
+    @staticmethod
+    def bio(tags: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+        """What BIO tags forbid, as scores of transitions, first and last tag for `join`: 0 or ``-inf``.
+
+        ``I-X`` continues a chunk that ``B-X`` began, as does ``E-X``, which ends it. With ``E-X`` or
+        ``S-X`` among the tags every chunk has an end (BIOES).
+
+        Args:
+            tags: the names of all C tags, in the order of their numbers; ``X`` may be left out.
+
+        Returns:
+            ``(C, C)``, ``(C,)`` and ``(C,)``.
+
+        Example:
+            >>> transitions, start, end = Chain.bio(["O", "B-LOC", "I-LOC"])
+            >>> transitions
+            tensor([[0., 0., -inf],
+                    [0., 0., 0.],
+                    [0., 0., 0.]])
+            >>> scores = Chain.join(torch.zeros(3, 3), transitions, start, end)
+            >>> Chain()(scores).log_partition.exp()  # chains of three words without a lone I
+            tensor(13.0000)
+        """
+        kinds = [tuple(tag.partition("-")[::2]) for tag in tags]
+        for number, (prefix, kind) in enumerate(kinds):
+            if prefix not in ("B", "I", "O", "E", "S") or (prefix == "O" and kind):
+                raise InputError(
+                    f"tags[{number}] is {tags[number]!r}; expected O or, with or without a name, B-X, "
+                    "I-X, E-X or S-X."
+                )
+        must_end = any(prefix in "ES" for prefix, _ in kinds)
+
+        def allowed(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
+            within = before[0] in "BI"  # a chunk may go on
+            if after[0] in "IE":
+                return within and before[1] == after[1]
+            return not (within and must_end)
+
+        kinds.append(("O", ""))  # what is outside the sentence
+        table = torch.tensor([[allowed(before, after) for after in kinds] for before in kinds])
+        terms = torch.zeros(table.shape).masked_fill(~table, -math.inf)
+        return terms[:-1, :-1], terms[-1, :-1], terms[:-1, -1]
 
     @staticmethod
     def parts(tags: Tensor, lengths: Tensor | None = None, *, num_tags: int) -> Tensor:
