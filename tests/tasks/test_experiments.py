@@ -26,6 +26,7 @@ VARIANTS = [
     ("classify", {"model.structure": "binary", "data.null": True}),
     *(("pair", {"model.trees": t}) for t in ("none", "latent")),
     *(("tag", {"data.null": null}) for null in (True, False)),
+    *(("tag", {"data.null": null, "model.output": "chain"}) for null in (True, False)),
     ("parser", {}),
     ("parser", {"model.loss": "labelled", "model.structure": "projective"}),
     ("parser", {"model.loss": "unlabelled", "model.structure": "projective"}),

@@ -33,6 +33,7 @@ def run(kind: str, folder: Path, settings: dict[str, Any]) -> Path:
         ("pair", {"model.noise": "gumbel", "train.consistency": 1, "train.discrete_epochs": 1}),
         # a baseline that moves
         ("tag", {"model.estimator": "reinforce", "model.estimator.samples": 2}),
+        ("tag", {"model.output": "chain"}),
         ("parser", {}),
         ("parser", UNLABELLED),
     ],

@@ -218,6 +218,36 @@ def test_a_run_with_binary_trees(tmp_path, capsys, kind, settings):
             check_tree(line, words)
 
 
+@pytest.mark.parametrize("output", ["softmax", "chain"])
+def test_a_chain_knows_the_tag_before(tmp_path, capsys, output):
+    """Words are all the same, the tags alternate, and no encoder can count."""
+    options = []
+    for split, count in (("train", 64), ("dev", 12)):
+        rows = ["".join(f"x\t{'AB'[t % 2]}\n" for t in range(1 + i % 6)) for i in range(count)]
+        (tmp_path / f"{split}.conll").write_text("\n".join([*rows, ""]))
+        options += [f"--{split}", tmp_path / f"{split}.conll"]
+    settings = ["trees=none", "encoder=none", "output_size=4", f"output={output}"]
+    settings = [f"model.{setting}" for setting in settings]
+    settings += ["train.epochs=25", "train.batch_size=8", "train.learning_rate=0.1"]
+    options += [part for setting in settings for part in ("--set", setting)]
+    shown(capsys, "train", "tag", *options, "--out", tmp_path / "run")
+    right = figures(tmp_path / "run")["dev"]["accuracy"]
+    if output == "softmax":
+        assert right < 65
+        return
+    assert right == 100
+    run, texts = treelax.load(tmp_path / "run"), [["x"] * n for n in (5, 1, 0, 8)]
+    for prediction, words in zip(run.predict(texts), texts, strict=True):
+        assert "".join(prediction.label or "") == "ABABABAB"[: len(words)]
+        for probabilities in prediction.probabilities or ():
+            assert sum(probabilities.values()) == pytest.approx(1)
+    run.save_pretrained(tmp_path / "saved")
+    assert treelax.load(tmp_path / "saved").predict(texts) == run.predict(texts)
+    dev = tmp_path / "dev.conll"
+    [evaluated] = records(capsys, "eval", tmp_path / "run", "--data", dev, "--json")
+    assert evaluated["accuracy"] == 100
+
+
 def test_a_tree_without_null_is_a_tree_of_the_other_words():
     trees = Binary().enumerate(6)
     without = spans_without_null(trees)

@@ -6,11 +6,18 @@ from dataclasses import fields, replace
 
 import pytest
 
-from treelax.apps.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
+from treelax.apps.tasks.text.config import (
+    DataConfig,
+    ModelConfig,
+    SentenceSettings,
+    TextConfig,
+    TrainConfig,
+)
 from treelax.apps.tasks.text.presets import PRESETS, preset
 from treelax.apps.training.config import from_toml, to_toml
 from treelax.errors import InputError
 
+CHAIN = ModelConfig(output="chain")
 OWN = ("classify", "pair", "tag")
 PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]
 
@@ -108,6 +115,13 @@ def test_sst_is_as_in_the_appendix():
         (TrainConfig, {"updates": 2_000_000}, "train.updates is 2000000; .* at most 1,562,500"),
         (TextConfig, {"kind": "pairs"}, "kind"),
         (TextConfig, {"seed": -1}, "seed is -1"),
+        (TextConfig, {"model": CHAIN}, "model.output is chain and kind pair; expected softmax"),
+        (SentenceSettings, {"model": CHAIN}, "model.output is chain and kind classify"),
+        (
+            TextConfig,
+            {"kind": "tag", "model": CHAIN, "train": TrainConfig(label_smoothing=0.1)},
+            "model.output is chain, train.label_smoothing 0.1 and train.consistency 0.0; expected 0",
+        ),
         (TextConfig, {"data": DataConfig(classes="five")}, "data.classes is five and data.format"),
     ],
 )

@@ -141,6 +141,9 @@ class ModelConfig(TreeSettings):
     gcn_layers: int = 2
     dense: bool = setting(True, "concatenate the input of each GCN layer to its output")
     output_size: int = setting(200, "size of the hidden layers above the words", SIZE)
+    output: Literal["softmax", "chain"] = setting(
+        "softmax", 'of a tagger: each tag by itself, or a "chain", with learned transitions'
+    )
     pooling: Literal["max", "sum"] = setting("max", 'of words, for pairs: "max" or "sum"')
     dropout: float = setting(0.2, "in all perceptrons and GCN layers", SHARE)
     projection_dropout: float | None = setting(
@@ -242,6 +245,15 @@ class TextConfig(Settings):
                 f"model.estimator is exact and {why}, where two trees share a loss; expected another "
                 "estimator"
             )
+        check_output(self.kind, self.model)
+        if (
+            self.model.output == "chain"
+            and (train := self.train).label_smoothing + train.consistency
+        ):
+            raise InputError(
+                f"model.output is chain, train.label_smoothing {train.label_smoothing} and "
+                f"train.consistency {train.consistency}; expected 0: they are for labels by themselves"
+            )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             why = "none: the transformer makes the word vectors"
             raise clash(self, "model.encoder", "data.vectors", why)
@@ -261,6 +273,7 @@ class SentenceSettings(ReadOptions):
     def __post_init__(self) -> None:
         one_of("kind", self.kind, get_args(Kind))
         one_of("unusable", self.unusable, get_args(Unusable))
+        check_output(self.kind, self.model)
         if len(self.text) != self.texts:
             raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
 
@@ -289,6 +302,12 @@ class SentenceSettings(ReadOptions):
             normalise=data.normalise,
             model=with_learned_words(config, rows),
         )
+
+
+def check_output(kind: Kind, model: ModelConfig) -> None:
+    """Refuse a chain of labels that are not those of words."""
+    if model.output == "chain" and kind != "tag":
+        raise InputError(f"model.output is chain and kind {kind}; expected softmax, or kind tag")
 
 
 def with_learned_words(config: TextConfig, rows: int) -> ModelConfig:

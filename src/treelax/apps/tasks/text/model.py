@@ -10,18 +10,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from treelax.apps.data.text.encoding import NO_TAG
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.data.text.vocabulary import WordTable
 from treelax.apps.tasks.sentences.transformer import SubwordTable, load_transformer
-from treelax.apps.tasks.text.config import ModelConfig
+from treelax.apps.tasks.text.config import Kind, ModelConfig
 from treelax.distributions import StructureDistribution
-from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
+from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, ChainScorer, LatentTree, Root, TreeGCN
 from treelax.nn.attention import DecomposableAttention, IntraAttention, word_mask
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.layout import PADDED, Padded, best_layout
 from treelax.nn.mlp import linear
 from treelax.nn.transformer import SubwordTransformer
+from treelax.structures import Chain
 from treelax.trees import heads_to_tree
 
 
@@ -269,6 +271,25 @@ class TextModel(nn.Module):
         """From the vectors of all words, of all first texts, then of the second."""
         raise NotImplementedError
 
+    def label_losses(self, logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+        """The losses ``(...)`` of labels ``(...)`` by logits ``(..., classes)``; 0 in the padding."""
+        losses = F.cross_entropy(
+            logits.flatten(0, -2),
+            labels.flatten(),
+            ignore_index=NO_TAG,
+            label_smoothing=smoothing,
+            reduction="none",
+        )
+        return losses.reshape(labels.shape)
+
+    def best_labels(self, logits: Tensor, lengths: Tensor) -> Tensor:
+        """The labels ``(...)`` to predict by logits ``(..., classes)``; lengths are those of texts."""
+        return logits.argmax(-1)
+
+    def probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
+        """The probability of every label, ``(..., classes)``."""
+        return logits.float().softmax(-1)
+
 
 def both(first: Sentences, second: Sentences) -> Sentences:
     """Two batches of as many sentences as one, padded to the longer size."""
@@ -309,14 +330,47 @@ class PairModel(TextModel):
 class TagModel(TextModel):
     """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``."""
 
+    make_output: Callable[[int, int], nn.Module] = staticmethod(linear)
+
     def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
         super().__init__(config, table)
         self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
-        self.output = linear(config.output_size, classes)
+        self.output = self.make_output(config.output_size, classes)
 
     def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
         """From each vector."""
         return layout.pad(self.output(self.hidden(vectors, layout)))
+
+
+class ChainModel(TagModel):
+    """A chain of tags; logits are its emissions."""
+
+    make_output = ChainScorer
+    output: ChainScorer
+
+    def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
+        """From each vector."""
+        return layout.pad(self.output.emissions(self.hidden(vectors, layout)))
+
+    def chain(self, logits: Tensor, lengths: Tensor) -> StructureDistribution:
+        """The distribution over chains."""
+        scores = self.output.join(_at_least_float32(logits), lengths)
+        return Chain()(scores, lengths, validate_args=False)
+
+    def label_losses(self, logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+        """The losses ``(..., 1)`` of chains of tags, by likelihood."""
+        lengths = (labels != NO_TAG).sum(-1)
+        chain = self.chain(logits, lengths)
+        gold = Chain.parts(labels, lengths, num_tags=logits.shape[-1])
+        return (chain.log_partition - chain.score(gold))[..., None]
+
+    def best_labels(self, logits: Tensor, lengths: Tensor) -> Tensor:
+        """The best chain."""
+        return Chain.tags(self.chain(logits, lengths).mode)
+
+    def probabilities(self, logits: Tensor, lengths: Tensor) -> Tensor:
+        """The marginals of tags."""
+        return self.chain(logits, lengths).marginals.sum(-2)
 
 
 class ClassModel(TagModel):
@@ -334,3 +388,8 @@ NETWORKS: dict[str, type[PairModel | TagModel]] = {
     "classify": ClassModel,
     "tag": TagModel,
 }
+
+
+def network_for(kind: Kind, config: ModelConfig) -> type[PairModel | TagModel]:
+    """The network for a kind of task."""
+    return ChainModel if config.output == "chain" else NETWORKS[kind]

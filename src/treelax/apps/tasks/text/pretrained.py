@@ -36,7 +36,7 @@ from treelax.apps.tasks.sentences.trained import SentenceParser, Texts
 from treelax.apps.tasks.sentences.transformer import SubwordTable
 from treelax.apps.tasks.sentences.word_vectors import GROWING, THE_MODEL, VectorFiles, WordVectors
 from treelax.apps.tasks.text.config import SentenceSettings, TextConfig
-from treelax.apps.tasks.text.model import NETWORKS, Sentences
+from treelax.apps.tasks.text.model import NETWORKS, Sentences, network_for
 from treelax.apps.tasks.text.model_files import load_folder, save_folder
 from treelax.apps.tasks.text.sources import own_examples, training_files
 from treelax.apps.training.checkpoint import restoring
@@ -94,7 +94,8 @@ class SentenceModel(SentenceParser, nn.Module):
         self.tokens = settings.tokens
         self.config: TextConfig | None = None  # of the run that it is from
         self.origins: Mapping[str, Origin] = {}  # the files of that run
-        self.network = NETWORKS[settings.kind](settings.model, vectors.matrix, len(labels))
+        network = network_for(settings.kind, settings.model)
+        self.network = network(settings.model, vectors.matrix, len(labels))
         encoder = self.network.encoder
         self.tree, self.transformer = encoder.tree, encoder.transformer
         names, learned = settings.vectors, settings.model.learned_words
@@ -224,16 +225,21 @@ class SentenceModel(SentenceParser, nn.Module):
             () if part is None else part.cpu().chunk(len(batches))
             for part in (predicted, tree_scores if scores else None)
         )
-        shares = (logits[:, null:] if self.is_tagger else logits).float().softmax(-1).tolist()
+        logits = logits[:, null:] if self.is_tagger else logits
+        decision = logits, batches[0].lengths - null
+        shares = self.network.probabilities(*decision).tolist()
+        labels = self.network.best_labels(*decision).tolist()
         predictions = []
         for i, example in enumerate(examples):
             words = tuple(map(words_in, example))
             sizes = [len(text) + null + rooted for text in words]
             cut = [part[i, :n, :n].float() for part, n in zip(matrices, sizes, strict=False)]
             written = [self._tree(text, part[i]) for text, part in zip(words, trees, strict=False)]
-            rows = shares[i][: len(words[0])] if self.is_tagger else [shares[i]]
+            rows, numbers = [shares[i]], [labels[i]]
+            if self.is_tagger:
+                rows, numbers = (part[i][: len(words[0])] for part in (shares, labels))
             named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
-            best = tuple(max(row, key=row.__getitem__) for row in named)
+            best = tuple(self.labels[number] for number in numbers)
             predictions.append(
                 Prediction(
                     words,

@@ -26,7 +26,7 @@ from treelax.apps.tasks.text.config import (
     with_learned_words,
 )
 from treelax.apps.tasks.text.data import TextData, check_files, load_text
-from treelax.apps.tasks.text.model import NETWORKS, Sentences, TextModel
+from treelax.apps.tasks.text.model import Sentences, TextModel, network_for
 from treelax.apps.tasks.text.presets import PRESETS
 from treelax.apps.tasks.text.sources import training_files
 from treelax.apps.training.results import NUMBER, expect
@@ -61,8 +61,9 @@ class TextExperiment(SentenceExperiment):
         self.null, self.num_texts = int(config.data.null), TAKES[config.kind][0]
         table = data.vectors.matrix
         settings = with_learned_words(replace(config, model=model or config.model), len(table))
-        network = NETWORKS[config.kind]
-        self.model: TextModel = self.make_model(network, settings, table, len(data.labels))
+        self.model: TextModel = self.make_model(
+            network_for(config.kind, settings), settings, table, len(data.labels)
+        )
         self.encoder = self.model.encoder
         if self.encoder.tree is not None:
             self.estimator = for_batches(self.encoder.tree.estimator, config.train.batch_size)
@@ -110,7 +111,7 @@ class TextExperiment(SentenceExperiment):
         return chosen[self.draw_some(self.sizes[chosen], generator)]
 
     def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
-        """The mean cross-entropy of all labels of a batch.
+        """The mean loss of all labels of a batch, cross-entropy or by likelihood of chains of tags.
 
         With ``train.consistency``, also the `divergence` of two runs of each example.
         """
@@ -122,14 +123,7 @@ class TextExperiment(SentenceExperiment):
             logits = logits[:, :, self.null :] if tagged else logits
             copied = logits.float().unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
             wanted = targets.expand(copied.shape[:-1])
-            loss = F.cross_entropy(
-                copied.flatten(0, -2),
-                wanted.flatten(),
-                ignore_index=NO_TAG,
-                label_smoothing=smoothing,
-                reduction="none",
-            )
-            loss = loss.reshape(wanted.shape).mean(1)
+            loss = self.model.label_losses(copied, wanted, smoothing).mean(1)
             if weight:
                 loss = loss + weight * divergence(copied[:, 0], copied[:, 1], targets)
             return loss.flatten(2).sum(-1) if tagged else loss
@@ -176,7 +170,8 @@ class TextExperiment(SentenceExperiment):
         """Right and all labels."""
         logits = self.logits(data, shape, indices, **options)
         targets = data.targets(indices, shape[0] - self.null)
-        right = logits.argmax(-1) == targets  # never in padding, which is -1
+        best = self.model.best_labels(logits, (targets >= 0).sum(-1))
+        right = best == targets  # never in padding, which is -1
         return [right.sum(), (targets >= 0).sum()]
 
     def figures(self, split: str) -> dict[str, float | int]:
