@@ -1,11 +1,11 @@
 """Taggers with and without a chain over their tags, on parts of speech and on noun chunks.
 
     python benchmarks/tagging.py --train train.conllu --dev dev.conllu --test test.conllu \\
-        --sentences 2000 --seeds 3 --vectors VECTORS --set train.epochs=8 --out FOLDER
+        --sentences 2000 --seeds 3 --vectors VECTORS --set train.threads=1 --out FOLDER
 
-Trains on the first sentences of a treebank, tests on all of its test set, and writes FOLDER/runs.csv; lone_i
-counts sentences with an I after an O.
-Finished runs are not repeated, and interrupted ones go on where they were.
+Trains on the first sentences of a treebank, tests on all of its test set, and writes FOLDER/runs.csv,
+where lone_i counts sentences with an I after an O. Finished runs are not repeated, and interrupted ones
+go on where they were.
 """
 
 from __future__ import annotations
