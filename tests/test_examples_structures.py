@@ -1,4 +1,4 @@
-"""The examples of perturbed trees, labelled CRFs and structured attention say what they should."""
+"""The examples of structures say what they should."""
 
 import re
 import runpy
@@ -50,3 +50,17 @@ def test_structured_attention(printed):
     assert alone < 70
     assert min(heads, trees) > 90
     assert spans > 70
+
+
+def test_latent_words(printed):
+    before, guess, after, words, likely = printed("latent_words")
+    assert numbers([before])[0] < 20 < 90 < numbers([after])[0]
+    assert guess.replace(" ", "") == words.replace(" ", "")
+    assert {"a", "bird", "sees", "small", "today"} <= set(likely.split())
+
+
+def test_learned_edits(printed):
+    *lines, cheapest = printed("learned_edits")
+    before, after = numbers(lines)
+    assert after > before + 10
+    assert cheapest == "cheapest for a: a s"
