@@ -1,6 +1,6 @@
 """Differentiable alignment: an edit distance whose costs are learned from typing errors.
 
-The log-partition over all alignments of two words is a soft edit distance, with a gradient for each cost.
+The log-partition over all alignments of two words is a soft edit distance: each cost has a gradient.
 """
 
 import random

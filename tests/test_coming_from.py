@@ -1,6 +1,6 @@
-"""The page for users of torch-struct and supar: both sides of every line.
+"""The page for users of torch-struct, supar and pytorch-crf: both sides of every line.
 
-Needs torch-struct and supar: `make bench` installs them and runs these tests first. Without them, our
+Needs these three: `make bench` installs them and runs these tests first. Without them, our
 side alone is run.
 """
 
@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from treelax import Binary, Labelled, NonProjective, Projective, convert
+from treelax import Binary, Chain, Labelled, NonProjective, Projective, Segments, convert
 from treelax.errors import InputError
 
 PAGE = Path(__file__).parent.parent / "docs" / "coming-from.md"
-PEERS = {"torch-struct": "torch_struct", "supar": "supar.structs"}
+PEERS = {"torch-struct": "torch_struct", "supar": "supar.structs", "pytorch-crf": "torchcrf"}
+SHARED = r"^import (torch|treelax as tx)$"  # blocks that all libraries start with
 SAMPLES = 1000
 
 
@@ -34,7 +35,7 @@ def sections():
         library, _, text = part.partition("\n")
         if library not in PEERS:
             continue
-        blocks = [] if not found else [b for b in found[0][2] if "import" in b]
+        blocks = [] if not found else [b for b in found[0][2] if re.search(SHARED, b, re.MULTILINE)]
         for title, body in re.findall(
             r"^### (.*?)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE
         ):
@@ -50,7 +51,7 @@ def run(blocks, seed, with_peer):
     names = {}
     for block in blocks:
         if with_peer or not re.search(
-            r"^(import torch_struct|from supar|theirs =)", block, re.MULTILINE
+            r"^(import torch_struct|from supar|from torchcrf|theirs =)", block, re.MULTILINE
         ):
             exec(compile(block, PAGE.name, "exec"), names)
     return names
@@ -62,7 +63,7 @@ def same(library, trees, theirs, ours):
         return sorted(theirs) == sorted(ours)
     if ours.shape[-len(trees.event_shape) :] == trees.event_shape:
         ours = getattr(convert, f"to_{library.replace('-', '_')}")(ours, trees.structure)
-    if ours.shape[0] == SAMPLES:
+    if ours.shape[:1] == (SAMPLES,):
         theirs, ours = theirs.double().mean(0), ours.double().mean(0)
         return theirs.shape == ours.shape and bool(((theirs - ours).abs() < 0.1).all())
     # torch-struct adds 1e-5 to every weight of non-projective trees
@@ -91,7 +92,9 @@ def test_both_sides(library, blocks, rows):
         value = eval(ours, at_ours)
         assert value is not None
         if there and theirs:
-            tree = convert.to_torch_struct(mode, structure) if library == "torch-struct" else None
+            tree = None
+            if library == "torch-struct" and not isinstance(structure, Chain | Segments):
+                tree = convert.to_torch_struct(mode, structure)
             at_theirs = names | {"other": others["theirs"], "tree": tree, "heads": heads}
             assert same(library, names["ours"], eval(theirs, at_theirs), value), theirs
     if not there:
@@ -140,3 +143,16 @@ def test_one_root_and_labels_on_arcs():
     ):
         trees = structure(convert.from_supar(scores, structure))
         assert same("supar", trees, peer(scores.clone()).marginals, trees.marginals)
+
+
+def test_lengths_of_their_segments():
+    """What the page says of torch-struct's segments in a batch of different lengths."""
+    ts = pytest.importorskip("torch_struct")
+    potentials = torch.zeros(2, 5, 4, 1, 1)
+    counts = [
+        ts.SemiMarkovCRF(potentials[:rows].clone(), lengths[:rows]).partition.exp()
+        for rows, lengths in ((1, torch.tensor([6])), (2, torch.tensor([6, 3])))
+    ]
+    expected = Segments(3).log_count(5, 1)
+    assert counts[0].log().item() == pytest.approx(expected, abs=1e-4)
+    assert counts[1][0] < counts[0][0]
