@@ -22,7 +22,7 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
 
 import treelax
 from benchmarks.machine import describe
-from treelax.__main__ import main
+from treelax.__main__ import main as treelax_main
 from treelax.apps.data.conllu import Sentence, read_conllu
 from treelax.files import atomic_write
 from treelax.lab.analysis.tables import to_csv
@@ -132,7 +132,7 @@ def run_all(arguments: argparse.Namespace) -> None:
             options += ["--set", setting]
         if not (run / "test.json").exists():
             where = ["--out", str(run), "--seed", str(seed), "--device", "cpu", "--resume"]
-            assert main(["train", "tag", *options, *where]) == 0
+            assert treelax_main(["train", "tag", *options, *where]) == 0
         row = {"tags": name, "output": output, "seed": seed, "settings": " ".join(settings)}
         row |= {"training_sentences": len(data[name]["train"])}
         row |= {"machine": machine.machine, "commit": machine.commit}
@@ -141,8 +141,8 @@ def run_all(arguments: argparse.Namespace) -> None:
             file.write(to_csv(KEYS, results))
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     for split in SPLITS:
         parser.add_argument(f"--{split}", required=True)
     parser.add_argument("--sentences", type=int, default=2000, help="of the training file")
@@ -150,4 +150,8 @@ if __name__ == "__main__":
     parser.add_argument("--vectors", action="append", default=[])
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE, for all runs")
     parser.add_argument("--out", type=Path, required=True)
-    run_all(parser.parse_args())
+    run_all(parser.parse_args(arguments))
+
+
+if __name__ == "__main__":
+    main()

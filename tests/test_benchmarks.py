@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from commands import TREEBANK
 
-from benchmarks import agreement, measure, records, registry, report, run
+from benchmarks import agreement, measure, records, registry, report, run, tagging
 from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call
+from treelax.apps.data.conllu import Sentence
 
 TINY = ["--quick", "--no-peers", "--batch=2", "--threads=1", "--rounds=1", "--seconds=0"]
 
@@ -160,3 +161,40 @@ def test_what_is_refused(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         run.main(["--long", "160"])
     assert "N:BATCH" in capsys.readouterr().err
+
+
+def test_noun_chunks_of_a_tree():
+    words = ["In", "her", "old", "dog", "'s", "bed", "John", "Smith", "saw", "them"]
+    tags = ["ADP", "PRON", "ADJ", "NOUN", "PART", "NOUN", "PROPN", "PROPN", "VERB", "PRON"]
+    labels = [
+        "case",
+        "nmod:poss",
+        "amod",
+        "nmod:poss",
+        "case",
+        "obl",
+        "nsubj",
+        "flat",
+        "root",
+        "obj",
+    ]
+    sentence = Sentence(tuple(words), (6, 4, 4, 6, 4, 9, 9, 7, 0, 9), tuple(tags), tuple(labels))
+    found = tagging.noun_chunks(sentence)
+    chunks = [" ".join(words[a : b + 1]) for a, b in tagging.spans(found)]
+    assert chunks == ["her old dog 's bed", "John Smith", "them"]
+    assert list(tagging.spans(["I-NP", "I-NP", "B-NP", "O", "B-NP"])) == [(0, 1), (2, 2), (4, 4)]
+
+
+def test_taggers_with_and_without_a_chain(tmp_path):
+    file = tmp_path / "all.conllu"
+    file.write_text(TREEBANK * 4)
+    files = [part for split in tagging.SPLITS for part in (f"--{split}", str(file))]
+    small = [part for s in ("encoder_size=4", "output_size=4") for part in ("--set", f"model.{s}")]
+    small += ["--set", "train.epochs=1", "--set", "train.batch_size=4", "--seeds", "1"]
+    tagging.main([*files, *small, "--out", str(tmp_path)])
+    with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    kinds = [(row["tags"], row["output"]) for row in rows]
+    assert kinds == [(t, o) for t in tagging.TASKS for o in tagging.OUTPUTS]
+    assert all(0 <= float(row["accuracy"]) <= 100 for row in rows)
+    assert [bool(row["f1"]) for row in rows] == [False, False, True, True]
