@@ -17,7 +17,7 @@ help:
 	@echo "make setup        create $(VENV) and install treelax in it, editable, with everything for tests"
 	@echo "make test         set up, then ruff, mypy, the documentation and pytest"
 	@echo "make docs         set up, then build the documentation: site/index.html"
-	@echo "make bench        set up, then time treelax against torch-struct and supar (about 15 minutes)"
+	@echo "make bench        set up, then time treelax against its peers (about 20 minutes)"
 	@echo "make bench-quick  the same in a minute, for a look"
 	@echo "make format       let ruff format the code"
 	@echo "make clean        remove environments and build products"
@@ -90,6 +90,7 @@ format: setup
 bench: $(BENCH_BIN)/.installed
 	$(BENCH_BIN)/python -m pytest --noconftest --quiet -o filterwarnings= tests/test_coming_from.py
 	$(BENCH_BIN)/python benchmarks/run.py
+	$(BENCH_BIN)/python benchmarks/run.py paths
 
 bench-quick: $(BENCH_BIN)/.installed
 	$(BENCH_BIN)/python benchmarks/run.py --quick

@@ -65,20 +65,24 @@ def most() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def peak_of(job: Job) -> int:
-    """Runs the job here and returns its peak above base; the process is spoilt afterwards."""
-    warm_up(job)
-    call = call_of(job)
+def peak_above(run: Callable[[], object]) -> int:
+    """The peak of a call above base; the process is spoilt afterwards."""
     base, peak = status("VmRSS"), status("VmHWM")
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         base = peak = most
     start = base()
-    out = call.run()
+    out = run()
     end = peak()
     del out
     return max(0, end - start)
+
+
+def peak_of(job: Job) -> int:
+    """Runs the job here and returns its peak."""
+    warm_up(job)
+    return peak_above(call_of(job).run)
 
 
 def in_child(job: Job) -> int | None:

@@ -16,7 +16,7 @@ from benchmarks.measure import Row, say
 RESULTS = Path(__file__).resolve().parent / "results"
 # each is a module with a function `measure`, whose parameters are the options
 OTHERS = (
-    *("accuracy", "demo-latency", "demo-load", "gpu-calls", "parsing-speed"),
+    *("accuracy", "demo-latency", "demo-load", "gpu-calls", "parsing-speed", "paths"),
     *("text-encoding", "text-training", "training-step"),
 )
 

@@ -350,6 +350,55 @@ def test_the_likelihood_of_partly_known_tags():
     torch.testing.assert_close(likelihood, wanted)
 
 
+@pytest.mark.parametrize("case", ["plain", "ragged", "empty", "bio", "steep", "weak", "half"])
+def test_the_likelihood_of_tags_is_that_of_their_chain(case):
+    """From emissions and transitions, whether the short way can be taken or not."""
+    generator = torch.Generator().manual_seed(0)
+    dtype = torch.bfloat16 if case == "half" else torch.float64
+    emissions, tags = torch.randn(2, 3, 9, 3, dtype=dtype, generator=generator), BIO_TAGS
+    terms = [torch.randn(size, dtype=dtype, generator=generator) for size in ((3, 3), 3, 3)]
+    lengths = torch.tensor([[9, 4, 1], [2, 9, 5]]) if case != "plain" else None
+    if case == "empty":
+        lengths[0, 0] = 0
+    if case == "bio":
+        terms = [x + y for x, y in zip(terms, tx.Chain.bio(["O", "B", "I"]), strict=True)]
+    if case == "steep":  # what the last tag needs is far below the rest on the way
+        emissions, terms[2] = 40 * emissions, torch.tensor([0, -math.inf, -math.inf]).to(dtype)
+    if case == "weak":  # tag 2, without which there is no end, can only be reached from itself
+        terms[0] = torch.tensor([[0.0, 0, -math.inf], [0, 0, -math.inf], [-math.inf] * 2 + [-90]])
+        terms = [terms[0].to(dtype), *torch.tensor([[0.0, 0, 0], [-math.inf] * 2 + [0]]).to(dtype)]
+        tags = torch.full_like(tags, 2)
+    leaves = [x.requires_grad_() for x in (emissions, *terms)]
+    upstream = torch.randn(2, 3, dtype=torch.float64, generator=generator)
+    results = []
+    for way in ("short", "long"):
+        if way == "short":
+            value = tx.Chain.log_likelihood(emissions, terms[0], tags, *terms[1:], lengths)
+        else:
+            dist = tx.Chain()(tx.Chain.join(*leaves, lengths), lengths)
+            value = dist.log_prob(tx.Chain.parts(tags, lengths, num_tags=3))
+        results.append((value, *torch.autograd.grad((value * upstream).sum(), leaves)))
+    for got, expected in zip(*results, strict=True):
+        bar = 0.1 if case == "half" else 1e-9  # the long way rounds the sums of scores
+        torch.testing.assert_close(got, expected, rtol=bar, atol=bar)
+
+
+BIO_TAGS = torch.tensor([1, 2, 0, 0, 1, 2, 2, 2, 0]).expand(2, 3, 9)
+
+
+def test_the_short_way_is_taken_and_has_its_gradient(monkeypatch):
+    monkeypatch.setattr(tx.Chain, "join", None)
+    generator = torch.Generator().manual_seed(0)
+    shapes = (2, 6, 3), (3, 3), (3,), (3,)
+    leaves = [torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes]
+    tags, lengths = torch.randint(3, (2, 6), generator=generator), torch.tensor([6, 3])
+
+    def likelihood(emissions, transitions, *ends):
+        return tx.Chain.log_likelihood(emissions, transitions, tags, *ends, lengths)
+
+    assert gradcheck(likelihood, [x.requires_grad_() for x in leaves])
+
+
 def test_join_sums_up_what_a_segment_covers():
     generator = torch.Generator().manual_seed(0)
     emissions, durations = (
@@ -396,6 +445,9 @@ REFUSED = {
     ),
     "durations has shape (4, 2); expected (K, 3)": lambda: tx.Segments.join(
         FIVE, torch.zeros(4, 2)
+    ),
+    "tags has shape (4,); expected (5,)": lambda: tx.Chain.log_likelihood(
+        FIVE, torch.zeros(3, 3), torch.zeros(4, dtype=torch.long)
     ),
     "max_length is None": lambda: tx.Segments.join(FIVE),
     "tags[1] is 'NOUN'; expected O or": lambda: tx.Chain.bio(["O", "NOUN"]),

@@ -47,6 +47,13 @@ class ChainScorer(nn.Module):
     #: `LatentTree` calls it with lengths: the last tag of a sentence has a score of its own.
     takes_lengths: ClassVar[bool] = True
 
+    transitions: Tensor
+    start: Tensor
+    end: Tensor
+    fixed_transitions: Tensor
+    fixed_start: Tensor
+    fixed_end: Tensor
+
     def __init__(
         self,
         input_size: int,
@@ -77,11 +84,23 @@ class ChainScorer(nn.Module):
 
     def join(self, emissions: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Scores ``(..., n, C, C)`` of emissions ``(..., n, C)`` that another layer made."""
-        transitions, start, end = (
-            getattr(self, name) + getattr(self, f"fixed_{name}")
-            for name in ("transitions", "start", "end")
-        )
+        transitions, start, end = self.terms()
         return Chain.join(emissions, transitions, start, end, lengths)
+
+    def log_likelihood(
+        self, emissions: Tensor, tags: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Log-probability ``(...)`` of tags ``(..., n)``, as `treelax.Chain.log_likelihood`."""
+        transitions, start, end = self.terms()
+        return Chain.log_likelihood(emissions, transitions, tags, start, end, lengths)
+
+    def terms(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of transitions, first and last tag."""
+        return (
+            self.transitions + self.fixed_transitions,
+            self.start + self.fixed_start,
+            self.end + self.fixed_end,
+        )
 
     def extra_repr(self) -> str:
         return f"num_tags={self.num_tags}"

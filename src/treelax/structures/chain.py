@@ -12,8 +12,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from treelax.errors import InputError
-from treelax.ops.chain import ALGORITHM
+from treelax.ops.call import HALF_TYPES
+from treelax.ops.chain import ALGORITHM, shared
 from treelax.ops.checks import broadcasts, check_lengths, is_integer, readable
+from treelax.ops.internals import can_bypass_dispatcher
 from treelax.structures.paths import PathStructure
 
 
@@ -92,26 +94,7 @@ class Chain(PathStructure):
             tensor([[0., 1.],
                     [2., 3.]])
         """
-        if emissions.dim() < 2:
-            raise InputError(
-                f"emissions has shape {tuple(emissions.shape)}; expected (..., n, C): a score for "
-                "each of C tags at each position."
-            )
-        *batch, n, tags = emissions.shape
-        for name, given, expected in (
-            ("transitions", transitions, (tags, tags)),
-            ("start", start, (tags,)),
-            ("end", end, (tags,)),
-        ):
-            if given is None:
-                continue
-            before = given.shape[: -len(expected)] if name == "transitions" else given.shape[:-1]
-            fits = broadcasts(tuple(before), (*batch, n) if name == "transitions" else ())
-            if not fits or tuple(given.shape[-len(expected) :]) != expected:
-                raise InputError(
-                    f"{name} has shape {tuple(given.shape)}; expected {expected} for the {tags} tags of "
-                    f"emissions {tuple(emissions.shape)}."
-                )
+        batch, n, _ = _check_terms(emissions, transitions, start, end)
         if start is not None:
             emissions = torch.cat((emissions[..., :1, :] + start, emissions[..., 1:, :]), -2)
         if end is not None:
@@ -122,6 +105,51 @@ class Chain(PathStructure):
             emissions = torch.where(last[..., None], emissions + end, emissions)  # 0 · inf is NaN
         first = (torch.arange(n, device=emissions.device) == 0)[:, None, None]
         return emissions[..., None, :] + transitions.masked_fill(first, 0)
+
+    @staticmethod
+    def log_likelihood(
+        emissions: Tensor,
+        transitions: Tensor,
+        tags: Tensor,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Log-probability ``(...)`` of tags ``(..., n)``, by scores as `join` takes them.
+
+        It is that of `parts`; on a CPU no scores of all pairs at all positions are made for it.
+
+        Example:
+            >>> Chain.log_likelihood(torch.zeros(3, 2), torch.zeros(2, 2), torch.tensor([0, 1, 1])).exp()
+            tensor(0.1250)
+        """
+        batch, n, num_tags = _check_terms(emissions, transitions, start, end)
+        if tuple(tags.shape) != (*batch, n):
+            raise InputError(
+                f"tags has shape {tuple(tags.shape)}; expected {(*batch, n)}, a tag for each position "
+                f"of emissions {tuple(emissions.shape)}."
+            )
+        dtype = emissions.dtype
+        emissions = emissions.float() if dtype in HALF_TYPES else emissions
+        terms = [emissions.new_zeros(num_tags) if x is None else x for x in (start, end)]
+        total = None
+        plain = emissions.is_cpu and can_bypass_dispatcher(emissions) and transitions.dim() == 2
+        if plain and n:
+            flat = torch.full(batch, n) if lengths is None else lengths
+            given = emissions.reshape(-1, n, num_tags)
+            total = shared.log_partition(flat.reshape(-1), given, transitions, *terms)
+        if total is None:
+            dist = Chain()(Chain.join(emissions, transitions, start, end, lengths), lengths)
+            chosen = Chain.parts(tags, lengths, num_tags=num_tags)
+            return (dist.score(chosen) - dist.log_partition).to(dtype)
+        tags, inside = _check_tags(tags, lengths, num_tags)
+        words = emissions.gather(-1, tags[..., None])[..., 0]
+        pairs = transitions[tags[..., :-1], tags[..., 1:]]
+        last = tags.gather(-1, inside.sum(-1, keepdim=True) - 1)[..., 0]
+        score = torch.where(inside, words, 0).sum(-1, dtype=torch.float64)
+        score = score + torch.where(inside[..., 1:], pairs, 0).sum(-1, dtype=torch.float64)
+        score = score + terms[0][tags[..., 0]] + terms[1][last]
+        return (score - total.reshape(batch)).to(dtype)
 
     @staticmethod
     def bio(tags: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
@@ -178,23 +206,8 @@ class Chain(PathStructure):
                     [[0., 0.],
                      [1., 0.]]])
         """
-        if not is_integer(tags) or tags.dim() == 0:
-            raise InputError(
-                f"tags is {getattr(tags, 'dtype', type(tags).__name__)} "
-                f"{tuple(getattr(tags, 'shape', ()))}; expected whole numbers (..., n)."
-            )
+        tags, inside = _check_tags(tags, lengths, num_tags)
         n = tags.shape[-1]
-        inside = torch.ones_like(tags, dtype=torch.bool)
-        if lengths is not None:
-            check_lengths(lengths, tuple(tags.shape[:-1]), tags.device)
-            inside = torch.arange(n, device=tags.device) < lengths[..., None]
-        wrong = inside & ((tags < 0) | (tags >= num_tags))
-        if readable(wrong) and bool(wrong.any()):
-            raise InputError(
-                f"tags holds {int(tags[wrong][0])}; expected 0 to {num_tags - 1} (num_tags is "
-                f"{num_tags})."
-            )
-        tags = tags.masked_fill(~inside, 0).long()
         before = F.pad(tags, (1, 0))[..., :n]
         pairs = torch.arange(num_tags**2, device=tags.device)
         flat = ((before * num_tags + tags)[..., None] == pairs) & inside[..., None]
@@ -211,3 +224,49 @@ class Chain(PathStructure):
         return tags.masked_fill(
             torch.arange(tags.shape[-1], device=tags.device) >= lengths[..., None], -1
         )
+
+
+def _check_terms(
+    emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
+) -> tuple[tuple[int, ...], int, int]:
+    """Raise unless they fit each other; the batch, positions and tags of emissions."""
+    if emissions.dim() < 2:
+        raise InputError(
+            f"emissions has shape {tuple(emissions.shape)}; expected (..., n, C): a score for each of C "
+            "tags at each position."
+        )
+    *batch, n, tags = emissions.shape
+    for name, given, expected in (
+        ("transitions", transitions, (tags, tags)),
+        ("start", start, (tags,)),
+        ("end", end, (tags,)),
+    ):
+        if given is None:
+            continue
+        before = given.shape[: -len(expected)] if name == "transitions" else given.shape[:-1]
+        fits = broadcasts(tuple(before), (*batch, n) if name == "transitions" else ())
+        if not fits or tuple(given.shape[-len(expected) :]) != expected:
+            raise InputError(
+                f"{name} has shape {tuple(given.shape)}; expected {expected} for the {tags} tags of "
+                f"emissions {tuple(emissions.shape)}."
+            )
+    return tuple(batch), n, tags
+
+
+def _check_tags(tags: Tensor, lengths: Tensor | None, num_tags: int) -> tuple[Tensor, Tensor]:
+    """Raise unless they are some of so many; the tags, 0 in the padding, and what is none."""
+    if not is_integer(tags) or tags.dim() == 0:
+        raise InputError(
+            f"tags is {getattr(tags, 'dtype', type(tags).__name__)} "
+            f"{tuple(getattr(tags, 'shape', ()))}; expected whole numbers (..., n)."
+        )
+    inside = torch.ones_like(tags, dtype=torch.bool)
+    if lengths is not None:
+        check_lengths(lengths, tuple(tags.shape[:-1]), tags.device)
+        inside = torch.arange(tags.shape[-1], device=tags.device) < lengths[..., None]
+    wrong = inside & ((tags < 0) | (tags >= num_tags))
+    if readable(wrong) and bool(wrong.any()):
+        raise InputError(
+            f"tags holds {int(tags[wrong][0])}; expected 0 to {num_tags - 1} (num_tags is {num_tags})."
+        )
+    return tags.masked_fill(~inside, 0).long(), inside

@@ -360,9 +360,7 @@ class ChainModel(TagModel):
     def label_losses(self, logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
         """The losses ``(..., 1)`` of chains of tags, by likelihood."""
         lengths = (labels != NO_TAG).sum(-1)
-        chain = self.chain(logits, lengths)
-        gold = Chain.parts(labels, lengths, num_tags=logits.shape[-1])
-        return (chain.log_partition - chain.score(gold))[..., None]
+        return -self.output.log_likelihood(_at_least_float32(logits), labels, lengths)[..., None]
 
     def best_labels(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """The best chain."""

@@ -1,0 +1,92 @@
+"""The log-partition of chains that share their transitions, without scores ``(n, C, C)``.
+
+The weights `a` of the tags at a position sum to 1. With `x` and `E` the powers of emissions and
+transitions, ``c a' = (a E) ∘ x``, and log Z is the sum of log c; what follows a tag has the weight
+``b = E (x ∘ b' / c')``, and ``a ∘ b`` are marginals. Powers are float64, of distances from the largest
+score. What falls below its smallest number is lost: where scores range so far there is no result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+#: Steps between two divisions by c; it is 1 in the others.
+STEPS = 4
+#: Natural logarithms: the scores of a step range no further.
+RANGE = 100.0
+#: Beside a smaller weight others may have been lost.
+LEAST = 1e-200
+
+
+def powers(scores: Tensor, top: Tensor) -> Tensor:
+    """Of the distances from the largest score."""
+    return (scores - top).double().exp()
+
+
+def finite_range(scores: Tensor) -> Tensor:
+    """The largest distance of a score from the largest one, but for what is forbidden."""
+    below = scores.amax() - scores
+    return below.masked_fill(below.isinf(), 0).amax()
+
+
+class LogPartition(torch.autograd.Function):
+    """Of emissions ``(B, n, C)``, transitions ``(C, C)``, scores ``(C,)`` of the first and the last tag;
+    NaN where it would not be exact."""
+
+    @staticmethod
+    def forward(ctx: Any, lengths: Tensor, *scores: Tensor) -> Tensor:
+        emissions, *others = scores
+        n = emissions.shape[1]
+        level, tops = emissions.amax(-1, keepdim=True), [each.amax() for each in others]
+        x = powers(emissions, level).transpose(0, 1)  # (n, B, C)
+        e, first, last = map(powers, others, tops)
+        live = (torch.arange(n, device=lengths.device)[:, None] < lengths)[..., None]
+        ragged = not bool(live.all())
+        a, weights, c = first, [], x.new_ones(*x.shape[:2], 1)
+        for t, here in enumerate(x.unbind()):
+            onward = (a @ e if t else a) * here
+            if t % STEPS == 0:
+                torch.sum(onward, -1, keepdim=True, out=c[t])
+                onward = onward / c[t]
+            a = torch.where(live[t], onward, a) if ragged and t else onward
+            weights.append(a)
+        at = torch.stack(weights)
+        end = (a * last).sum(-1, keepdim=True)
+        logs = ((c.log() + level.transpose(0, 1)) * live).sum(0) + end.log()
+        value = logs[:, 0] + (lengths - 1) * tops[0] + tops[1] + tops[2]
+        ctx.ragged, ctx.dtypes = ragged, [each.dtype for each in scores]
+        ctx.save_for_backward(x / c, e, last / end, at, live)
+        spread = sum(map(finite_range, (emissions - level, *others)))
+        lost = (spread > RANGE) | ((at < LEAST) & (at > 0)).any() | (lengths < 1).any()
+        return value.masked_fill(lost, torch.nan)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, e, b, at, live = ctx.saved_tensors
+        after, onward, back = [b], [b], e.T.contiguous()
+        for t, here in reversed([*enumerate(x.unbind())][1:]):
+            y = here * b
+            b = torch.where(live[t], y @ back, b) if ctx.ragged else y @ back
+            onward.append(y)
+            after.append(b)
+        weighted = grad[:, None] * live
+        marginals = at * torch.stack(after[::-1]) * weighted
+        pairs = (
+            at[:-1].flatten(0, 1).T @ (torch.stack(onward[:0:-1]) * weighted[1:]).flatten(0, 1)
+            if len(x) > 1
+            else 0 * e
+        )
+        last = (at[-1] * after[0] * grad.double()[:, None]).sum(0)
+        grads = marginals.transpose(0, 1), e * pairs, marginals[0].sum(0), last
+        return None, *(each.to(dtype) for each, dtype in zip(grads, ctx.dtypes, strict=True))
+
+
+def log_partition(lengths: Tensor, *scores: Tensor) -> Tensor | None:
+    """See `LogPartition`; None where it would not be exact."""
+    value: Tensor = LogPartition.apply(lengths, *scores)  # type: ignore[no-untyped-call]
+    return value if bool(value.isfinite().all()) else None
