@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError, NoTreeError
-from treelax.ops import dispatch
+from treelax.ops import dispatch, matrix_tree
 from treelax.ops.backend import FORBIDDEN, LIMIT, Algorithm, Batch, bounded
 from treelax.ops.checks import arc_mask
 from treelax.ops.native_program import NativeProgram
@@ -58,7 +58,7 @@ class Borrowed:
         self.name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(dispatch.load("matrix_tree", self.name), attribute)
+        return getattr(dispatch.load(matrix_tree.ALGORITHM.name, self.name), attribute)
 
 
 class Plain(Borrowed):
