@@ -231,12 +231,12 @@ def test_sparsemap_and_estimators(structure, shape, lengths):
 def test_maps_and_compiled_functions(structure, shape, lengths):
     scores, lengths = problem(structure, shape, lengths)
 
-    def loss(scores, lengths):
-        return structure.log_partition(scores, lengths)
+    def values(scores, lengths):
+        return structure.log_partition(scores, lengths), structure.sparsemap(scores, lengths).tree
 
-    mapped = torch.vmap(loss)(scores, lengths)
-    torch.testing.assert_close(mapped, loss(scores, lengths))
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    mapped = torch.vmap(values)(scores, lengths)
+    torch.testing.assert_close(mapped, values(scores, lengths))
+    compiled = torch.compile(values, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(scores, lengths), mapped)
 
 

@@ -90,3 +90,9 @@ def not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return (hidden if "torch._dynamo" in sys.modules else function)(*inputs)
 
     return call
+
+
+def constant_in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have torch.compile call a function while it traces; the public name imports the compiler."""
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function

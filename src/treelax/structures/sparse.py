@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from dataclasses import fields
+from operator import index
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.interface import BY_NAME, StructureInterface, StructureName
+from treelax.interface import StructureInterface
 from treelax.ops import checks
-from treelax.ops.internals import never_compiled
+from treelax.ops.internals import constant_in_graphs
 from treelax.ops.library import derivable, fake, no_context, operation
 from treelax.ops.library import gradient as with_gradient
 from treelax.ops.problems import Validate
@@ -43,29 +45,59 @@ def by_argmax(
         start = start.detach().reshape(flat.shape)
     start = chosen_start(fixed, best.reshape(flat.shape), start)
     how = max_iterations, derivable(scores), options.get("backend") or ""
-    inner = getattr(structure, "structure", None)
-    # an operation of torch takes no objects, so it finds the structure again by its name
-    if inner is not None and type(inner) in [BY_NAME[name] for name in get_args(StructureName)]:
-        root = getattr(inner, "single_root", False)
-        solution = call_labelled(fixed, lengths, start, inner.name, root, *how)
-    else:
-        solution = _solve(structure, fixed, lengths, start, *how)
+    compiling = torch.compiler.is_compiling()
+    number = _number_while_traced(_settings(structure)) if compiling else _number(structure)
+    solution = call_by_argmax(fixed, lengths, start, number, *how)
     return assembled(flat, Solution(*solution), batch, scores.dtype)
 
 
-# the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
-@never_compiled
-def _solve(
-    structure: StructureInterface,
+#: Operations of torch take no objects: they find a structure by its place here.
+_known: list[StructureInterface] = []
+
+
+def _number(structure: StructureInterface) -> str:
+    """The place of a structure among those known."""
+    if structure not in _known:
+        _known.append(structure)
+    return str(_known.index(structure))
+
+
+def _settings(structure: StructureInterface) -> tuple[Any, ...]:
+    """Class and fields of a structure: constants, which `torch.compile` can pass on, unlike objects."""
+
+    def constant(value: Any) -> Any:
+        if isinstance(value, StructureInterface):
+            return _settings(value)
+        return index(value) if type(value) is int else value  # of two numbers it makes a symbol
+
+    names = [field.name for field in fields(structure)]  # type: ignore[arg-type]
+    return type(structure), *(constant(getattr(structure, name)) for name in names)
+
+
+@constant_in_graphs
+def _number_while_traced(settings: tuple[Any, ...]) -> str:
+    def made(kind: Any, *values: Any) -> Any:
+        return kind(*(made(*value) if isinstance(value, tuple) else value for value in values))
+
+    return _number(made(*settings))
+
+
+@operation(
+    "sparsemap_by_argmax(Tensor scores, Tensor lengths, Tensor start, str structure,"
+    " int? max_iterations, bool gradient, str backend) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+def _by_argmax(
     scores: Tensor,
     lengths: Tensor,
     start: Tensor,
+    number: str,
     max_iterations: int | None,
     gradient: bool,
     backend: str,
-) -> Solution:
+) -> tuple[Tensor, ...]:
     """The solution for a flat batch from structures to start from; for a ``gradient`` with all that span
     its face."""
+    structure = _known[int(number)]
     event = scores.shape[1:]
     mask = structure.part_mask(lengths, *event).expand(scores.shape)
 
@@ -82,36 +114,13 @@ def _solve(
     solution = plain.solve(ready, start, oracle, most, size, max_iterations)
     if gradient:
         solution = face.spanned(ready, solution, oracle)
-    return plain.spoiled(solution, scores, mask)
+    return tuple(plain.spoiled(solution, scores, mask))
 
 
-@operation(
-    "sparsemap_labelled(Tensor scores, Tensor lengths, Tensor start, str structure,"
-    " bool single_root, int? max_iterations, bool gradient, str backend)"
-    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
-def _labelled(
-    scores: Tensor,
-    lengths: Tensor,
-    start: Tensor,
-    structure: str,
-    single_root: bool,
-    max_iterations: int | None,
-    gradient: bool,
-    backend: str,
-) -> tuple[Tensor, ...]:
-    """The loop as an operation, for `torch.compile` and the transforms of `torch.func`."""
-    kind = BY_NAME[structure]
-    labelled = BY_NAME["labelled"](kind(single_root=True) if single_root else kind())
-    how = max_iterations, gradient, backend
-    return tuple(_solve(labelled, scores, lengths, start, *how))
-
-
-@fake("sparsemap_labelled")
-def _(scores: Tensor, lengths: Tensor, start: Tensor, structure: str, *others: Any) -> Any:
-    batch, *event = scores.shape
-    parts = BY_NAME[structure]().most_parts(*event[:-1])
-    slots = torch.library.get_ctx().new_dynamic_size()
+@fake("sparsemap_by_argmax")
+def _(scores: Tensor, lengths: Tensor, *others: Any) -> Any:
+    batch = scores.shape[0]
+    slots, parts = (torch.library.get_ctx().new_dynamic_size() for _ in range(2))
     wide = torch.float64
     return (
         scores.new_empty(scores.shape),
@@ -122,7 +131,7 @@ def _(scores: Tensor, lengths: Tensor, start: Tensor, structure: str, *others: A
     )
 
 
-call_labelled = with_gradient("sparsemap_labelled", lambda ctx, *grads: (None,) * 8, no_context)
+call_by_argmax = with_gradient("sparsemap_by_argmax", lambda ctx, *grads: (None,) * 7, no_context)
 
 
 def check_member(
