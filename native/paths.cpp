@@ -106,7 +106,6 @@ template <class T> struct Call {
     int backward(const T *grad_tree, const T *grad_value, T *saved, T *grad) const {
         const int64_t size = G::scores(sizes);
         return each<G>(saved, 2, [&](int64_t b, const Nodes<T, G> &nodes, T *more, bool) {
-            nodes.sum_up_offsets();
             T *up = more + (Nodes<T, G>::plane_vectors(sizes) + 1) * Wide<T>::lanes;
             nodes.template backward<Entropy>(grad_tree + b * size, grad_value ? grad_value[b] : T(0), more, up,
                                              grad + b * size);

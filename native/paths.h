@@ -5,8 +5,9 @@
 // its states side by side, then, in a vector of its own, the node that joins them: the goal at the last
 // position, and a node of every position where paths forget their state.
 //
-// The largest value of every position is taken off it: only differences count, and those do not grow with the
-// sentence.
+// Only differences count. The largest value of every position is taken off it, so that values do not grow with
+// the sentence, and so is the largest score of every kind of edges into it, the level of those, before scores
+// are multiplied by anything. What is taken adds up in double.
 #pragma once
 
 #include "group.h"
@@ -37,6 +38,23 @@ template <bool Joined> struct Steps {
     // the states of a position
     int64_t first(int64_t) const { return 0; }
     int64_t end(int64_t) const { return sizes.states; }
+    // edges of a kind have the same length, and a level
+    static int64_t kinds(const Sizes &s) { return s.longest; }
+    static int64_t kind(int64_t steps, int64_t) { return steps - 1; }
+    template <class Visit> void each_kind(int64_t p, Visit visit) const {
+        for (int64_t k = 0; k < sizes.longest && k < p; ++k) visit(k, k + 1);
+    }
+    template <class T> T largest(const T *scores, int64_t kind, int64_t p) const {
+        const int64_t i = p - kind - 1, count = (i == 0 ? 1 : sizes.tails) * sizes.states;
+        const T *from = scores + (i * sizes.longest + kind) * sizes.tails * sizes.states;
+        WideVec<T> most = WideVec<T>{} + from[0];
+        int64_t k = 0;
+        for (; k + Wide<T>::lanes <= count; k += Wide<T>::lanes)
+            most = vmax<T>(most, load_some(from + k, Wide<T>::lanes));
+        T result = across<T>(most, [](WideVec<T> a, WideVec<T> b) { return vmax<T>(a, b); });
+        for (; k < count; ++k) result = from[k] > result ? from[k] : result;
+        return result;
+    }
     bool is_part(int64_t score) const {
         const int64_t row = score / sizes.states, step = row / sizes.tails;
         const int64_t i = step / sizes.longest, k = step % sizes.longest;
@@ -82,6 +100,17 @@ struct Grid {
         const int64_t move = score % 3, cell = score / 3, i = cell / sizes.longest, j = cell % sizes.longest;
         return i < rows && j < columns && (score == 0 || ((i > 0 || move == 2) && (j > 0 || move == 1)));
     }
+    static int64_t kinds(const Sizes &) { return 3; }
+    static int64_t kind(int64_t, int64_t move) { return move; }
+    template <class Visit> void each_kind(int64_t p, Visit visit) const {
+        each_edge(p, [&](int64_t steps, int64_t, int64_t move) { visit(move, steps); });
+    }
+    template <class T> T largest(const T *scores, int64_t move, int64_t p) const {
+        T most = T(forbidden);
+        for (int64_t state = 0; state < end(p); state += Wide<T>::lanes)
+            each_part<T>(move, p, state, [&](int64_t, int64_t score) { most = std::fmax(most, scores[score]); });
+        return most;
+    }
     template <class Visit> void each_edge(int64_t p, Visit visit) const {
         for (int64_t move = 0; move < 3 && p > 1; ++move) visit(move == 0 ? 2 : 1, move == 2 ? 0 : -1, move);
     }
@@ -115,27 +144,29 @@ template <class T, class G> struct Nodes {
     using V = WideVec<T>;
     static constexpr int lanes = Wide<T>::lanes;
     static constexpr T lowest = T(forbidden * log2_of_e);
+    static constexpr double unreachable = -1e300;  // the offset of positions without a path
 
     const G g;
     const T *scores;
     const int *const stop;
     const int64_t join, width;           // the joining node; all of a row
     T *value, *top, *scale, *given;      // kept for the backward pass
-    T *taken;                            // of every position, likewise
-    double *offset;                      // the sum of what was taken
+    T *taken, *levels;                   // of every position, likewise
+    double *offset;                      // the sum of what was taken from values and scores
 
     // Vectors that a sentence keeps, the first one to look back into.
     static int64_t row_vectors(const Sizes &s) { return (G::states(s) + lanes - 1) / lanes + 1; }
     static int64_t plane_vectors(const Sizes &s) { return G::positions(s) * row_vectors(s); }
     static int64_t saved_vectors(const Sizes &s) {
-        return 1 + 4 * plane_vectors(s) + (G::positions(s) + lanes - 1) / lanes;
+        return 1 + 4 * plane_vectors(s) + (G::positions(s) * (1 + 2 * G::kinds(s)) + lanes - 1) / lanes;
     }
 
     Nodes(const G &geometry, const T *used, T *memory, double *offsets, const int *stop_flag)
         : g(geometry), scores(used), stop(stop_flag), join((row_vectors(g.sizes) - 1) * lanes),
           width(join + lanes), value(memory + lanes), top(value + plane_vectors(g.sizes) * lanes),
           scale(top + plane_vectors(g.sizes) * lanes), given(scale + plane_vectors(g.sizes) * lanes),
-          taken(given + plane_vectors(g.sizes) * lanes), offset(offsets) {}
+          taken(given + plane_vectors(g.sizes) * lanes), levels(taken + G::positions(g.sizes)),
+          offset(offsets) {}
 
     T *at(T *plane, int64_t p) const { return plane + p * width; }
     V &vec(T *plane, int64_t p, int64_t state) const { return *reinterpret_cast<V *>(at(plane, p) + state); }
@@ -157,17 +188,29 @@ template <class T, class G> struct Nodes {
         std::memcpy(&x, tail(plane, p, b) + state, sizeof(x));
         return x;
     }
-    // from the frame of position p - steps into that of p - 1
-    T shift(int64_t p, int64_t steps) const { return T(offset[p - steps] - offset[p - 1]); }
-    void sum_up_offsets() const {
-        offset[0] = 0;
-        for (int64_t p = 1; p <= g.last(); ++p) offset[p] = offset[p - 1] + double(taken[p]);
+    // of the edges of a kind: their level, and what moves tails into the frame of the position
+    T *level(int64_t p, int64_t kind) const { return levels + 2 * (p * G::kinds(g.sizes) + kind); }
+    const T *level(int64_t p, int64_t steps, int64_t row) const { return level(p, G::kind(steps, row)); }
+    // Returns where the frame of a position begins: with its best kind of edges.
+    double set_levels(int64_t p, double unit) const {
+        double start = unreachable;
+        g.each_kind(p, [&](int64_t kind, int64_t steps) {
+            const T most = g.largest(scores, kind, p), used = most > T(forbidden / 2) ? most : T(0);
+            level(p, kind)[0] = used;
+            start = std::fmax(start, offset[p - steps] + double(used) * unit);
+        });
+        g.each_kind(p, [&](int64_t kind, int64_t steps) {
+            T *const to = level(p, kind);
+            to[1] = T(std::fmax(offset[p - steps] + double(to[0]) * unit - start, double(lowest)));
+        });
+        return start;
     }
     // visit(scores of the edge s, its tail's position, state, where its scores begin) for one vector of states
     template <class Visit> void each_split(int64_t p, int64_t state, T unit, Visit visit) const {
         g.each_edge(p, [&](int64_t steps, int64_t b, int64_t row) {
-            const V t = tails(value, p - steps, b, state) + shift(p, steps);
-            visit(t + g.template load<T>(scores, row, p, state) * unit, p - steps, b, row);
+            const T *const shared = level(p, steps, row);
+            const V t = tails(value, p - steps, b, state) + shared[1];
+            visit(t + (g.template load<T>(scores, row, p, state) - shared[0]) * unit, p - steps, b, row);
         });
     }
     static T joined_over(V x) {
@@ -184,6 +227,7 @@ template <class T, class G> struct Nodes {
         value[0] = value[join] = 0;
         offset[0] = taken[0] = 0;
         for (int64_t p = 1; p <= g.last() && !given_up(stop); ++p) {
+            const double start = set_levels(p, unit);
             V largest = splat(lowest);
             for (int64_t state = 0; state < join; state += lanes) {
                 V m = splat(2 * lowest);
@@ -210,7 +254,7 @@ template <class T, class G> struct Nodes {
             }
             const T most = largest_of(largest);
             taken[p] = most > lowest / 2 ? most : T(0);
-            offset[p] = offset[p - 1] + double(taken[p]);
+            offset[p] = most > lowest / 2 ? start + double(most) : unreachable;
             for (int64_t state = 0; state < join; state += lanes) {
                 V &v = vec(value, p, state);
                 v = v > lowest / 2 ? v - taken[p] : splat(lowest);
@@ -218,7 +262,7 @@ template <class T, class G> struct Nodes {
             vec(value, p, join) = splat(lowest);
             if (joins(p)) make_join<choice>(p);
         }
-        return double(value[g.last() * width + join]) + offset[g.last()];
+        return std::fmax(double(value[g.last() * width + join]) + offset[g.last()], double(lowest));
     }
 
     // The choice among the states of a position; those of the largest value have 0, or none is possible.
@@ -257,11 +301,11 @@ template <class T, class G> struct Nodes {
     // For every edge into a position: `change(s, b, row, state)` goes into `out` and to the tail in `plane`.
     template <class Change> void hand_down(int64_t p, T *plane, T *out, Change change) const {
         g.each_edge(p, [&](int64_t steps, int64_t b, int64_t row) {
-            const T moved = shift(p, steps);
+            const T *const shared = level(p, steps, row);
             V sum = {};
             for (int64_t state = 0; state < join; state += lanes) {
-                const V t = tails(value, p - steps, b, state) + moved;
-                const V s = t + g.template load<T>(scores, row, p, state) * T(log2_of_e);
+                const V t = tails(value, p - steps, b, state) + shared[1];
+                const V s = t + (g.template load<T>(scores, row, p, state) - shared[0]) * T(log2_of_e);
                 const V x = change(s, steps, b, row, state);
                 g.template store<T>(out, row, p, state, x);
                 add(plane, p - steps, b, state, x, sum);
@@ -357,8 +401,9 @@ template <class T, class G> struct Nodes {
             g.each_edge(p, [&](int64_t length, int64_t b, int64_t row) {
                 const int64_t score = g.score(row, p, state);
                 if (take == 2 || (!G::one_tail && !g.is_part(score))) return;
-                const T t = tail(value, p - length, b)[G::one_tail ? 0 : state] + shift(p, length);
-                const T s = t + scores[score] * unit;
+                const T *const shared = level(p, length, row);
+                const T t = tail(value, p - length, b)[G::one_tail ? 0 : state] + shared[1];
+                const T s = t + (scores[score] - shared[0]) * unit;
                 const int now = pick(s, at(top, p)[state], at(scale, p)[state]);
                 if (now == 0 && part >= 0) return;
                 take = now, steps = length, before = b, part = score;

@@ -181,6 +181,24 @@ def test_float32_and_half_types(structure, shape, lengths):
         torch.testing.assert_close(got.double(), wanted, atol=tolerance, rtol=tolerance)
 
 
+@every_case
+@pytest.mark.parametrize("level", [-1e4, 1e4])
+def test_levels_that_paths_share_cost_no_digits_of_float32(structure, shape, lengths, level):
+    """One for all positions, one for each; one for all parts, where no path has more of them."""
+    shape = structure.shape(*(20 * size for size in structure.sizes(*shape)))
+    start, stop = structure.extent(*shape)
+    noise, steps = (
+        torch.randn(size, generator=torch.Generator().manual_seed(0)) for size in (shape, 200)
+    )
+    heights = [level * torch.arange(200), (level * steps).cumsum(0)]
+    levels = [(height[stop] - height[start]).expand(shape) for height in heights]
+    for shared in (*levels, *([] if structure == tx.Alignment() else [level])):
+        scores = 3 * noise + shared
+        wanted = structure(scores.double()).marginals
+        got = structure(scores, backend="native").marginals.double()
+        torch.testing.assert_close(got, wanted, atol=1e-5, rtol=0)
+
+
 def test_long_chains_keep_the_digits_of_float32():
     scores = 3 * torch.randn(2, 3000, 4, 4, generator=torch.Generator().manual_seed(0))
     single, double = tx.Chain()(scores), tx.Chain()(scores.double())

@@ -35,12 +35,17 @@ class NativePaths:
         self.kind = kind
 
     def saved_shape(self, shape: torch.Size, dtype: torch.dtype) -> tuple[int, ...]:
-        """Flat: four numbers for every state of a position, and one for every position."""
+        """Flat: four numbers for every state of a position, and a few for every position."""
         (batch, n, *others), lanes = shape, full_lanes(dtype)
-        states, positions = (n + 1, n + others[0] + 1) if self.kind == 2 else (others[-1], n + 1)
+        if self.kind == 2:
+            states, positions, kinds = n + 1, n + others[0] + 1, 3
+        else:
+            states, positions, kinds = others[-1], n + 1, others[0]
         row = -(-states // lanes) + 1
         # `saved_vectors` in native/paths.h
-        return (batch * lanes * (1 + 4 * positions * row + -(-positions // lanes)),)
+        return (
+            batch * lanes * (1 + 4 * positions * row + -(-positions * (1 + 2 * kinds) // lanes)),
+        )
 
     def run(self, operation: str, given: Batch, arguments: str, *values: object) -> None:
         """Call an entry point: scores, lengths, sizes and kind come first."""
