@@ -26,6 +26,7 @@ import treelax as tx
 from treelax.ops import native
 from treelax.ops.call import make_call
 from treelax.ops.matrix_tree import arithmetic, diagonal
+from treelax.structures.paths import PathStructure
 from treelax.trees import heads_to_tree
 
 LABELS = 2
@@ -61,6 +62,8 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def event(structure: tx.Structure, n: int) -> tuple[int, ...]:
     """Shape of a structure over n words."""
+    if isinstance(structure, PathStructure):
+        return structure.shape(n, n if structure.length_count == 2 else LABELS)
     size = n + structure.rooted
     return (size, size, LABELS)[: structure.event_dim]
 

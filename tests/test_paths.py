@@ -250,7 +250,12 @@ def test_maps_and_compiled_functions(structure, shape, lengths):
     scores, lengths = problem(structure, shape, lengths)
 
     def values(scores, lengths):
-        return structure.log_partition(scores, lengths), structure.sparsemap(scores, lengths).tree
+        tree = structure.sparsemap(scores, lengths).tree
+        return (
+            structure.log_partition(scores, lengths),
+            tree,
+            structure.max_marginals(scores, lengths),
+        )
 
     mapped = torch.vmap(values)(scores, lengths)
     torch.testing.assert_close(mapped, values(scores, lengths))
@@ -285,6 +290,13 @@ def test_a_sentence_without_a_path_leaves_its_neighbours_alone(structure, shape,
     for _ in range(20):
         samples = structure.sample(scores, full, sample_shape=(50,), validate=False)
         assert structure.contains(samples[:, 0], full[0].expand(50, *full.shape[1:])).all()
+
+
+def test_max_marginals_of_long_chains():
+    """As many calls of argmax as there are parts would take minutes."""
+    chain = tx.Chain()(torch.randn(100, 20, 20, generator=torch.Generator().manual_seed(0)))
+    best = chain.max_marginals.amax((1, 2))
+    torch.testing.assert_close(best, chain.log_prob(chain.mode).expand(100))
 
 
 @pytest.mark.parametrize("level", [-1e20, -1e3, 1e3, 1e20])

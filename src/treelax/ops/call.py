@@ -112,6 +112,13 @@ class Call(NamedTuple):
         self.wait()
         return self.restore(tree)
 
+    def max_marginals(self) -> Tensor:
+        """The score of the best structure with each part, in plain PyTorch, without a gradient."""
+        settings = self.settings._replace(backend="diagonal")
+        result = function.call_max_marginals(self.scores.detach(), self.lengths, *settings)
+        self.wait()
+        return self.restore(result)
+
     def soft(self) -> tuple[Tensor, Tensor]:
         """A tree with fractional parts and the value ``(B,)`` of its chart, both with a gradient."""
         save = (self.scores.requires_grad and torch.is_grad_enabled()) or transforms_active()

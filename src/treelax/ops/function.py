@@ -387,6 +387,24 @@ def _sample_tree_vmap(
     return trees.unflatten(1, (size, -1)), 1
 
 
+@operation(f"max_marginals(Tensor scores, Tensor lengths, {SETTINGS}) -> Tensor")
+def max_marginals(scores: Tensor, lengths: Tensor, *settings: Any) -> Tensor:
+    """For each part the score of the best structure that has it, if the backend computes it."""
+    run = begin(scores, lengths, Settings(*settings))
+    if run.empty:
+        return scores.new_zeros(scores.shape)
+    result: Tensor
+    result, value = run.module.max_marginals(run.given)
+    run.report(value, result)
+    return result
+
+
+@fake("max_marginals")
+def _(scores: Tensor, *others: Any) -> Tensor:
+    return scores.new_empty(scores.shape)
+
+
+call_max_marginals = gradient("max_marginals", lambda ctx, grad: (None,) * 7, no_context)
 call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 7, no_context)
 call_sample_tree = gradient(
     "sample_tree", lambda ctx, grad: (None,) * 8, no_context, _sample_tree_vmap

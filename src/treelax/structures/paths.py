@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
 
+from treelax.interface import Options
 from treelax.ops.call import Call, make_call
 from treelax.ops.chain.rules import NONE
 from treelax.ops.sparsemap.result import SparseMap
@@ -24,6 +25,11 @@ class PathStructure(AlgorithmStructure):
     def _call(self, scores: Tensor, lengths: Tensor | None, **settings: Any) -> Call:
         self.check_scores(scores)
         return make_call(self.algorithm, scores, lengths, event_dim=self.event_dim, **settings)
+
+    def max_marginals(
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
+    ) -> Tensor:
+        return self._call(scores, lengths, **options).max_marginals()
 
     def sparsemap(self, *arguments: Any, **options: Any) -> SparseMap:
         return Structure.sparsemap(self, *arguments, **options)

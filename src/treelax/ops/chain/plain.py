@@ -13,7 +13,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from treelax.ops.backend import FORBIDDEN, Batch, bounded
+from treelax.ops.backend import FORBIDDEN, NO_TREE, Batch, bounded
 from treelax.ops.chain.rules import NONE, Level, Program
 
 #: Of what is no edge: below any sum of forbidden scores, so that the best path is one even then.
@@ -108,13 +108,32 @@ class Nodes:
             tree.index_add_(0, level.parts.T.flatten() % len(tree), share.flatten(0, 1))
         return self.of_scores(tree)
 
+    def max_marginals(self) -> Tensor:
+        """The value of the best path through every part ``(B, *shape)``, after `inside`."""
+        result = torch.full_like(self.w, -torch.inf)
+        rest = torch.full_like(self.value, -torch.inf)  # of the best path from a node to the goal
+        rest.scatter_reduce_(
+            0,
+            self.goals,
+            torch.zeros_like(rest[: len(self.goals)]).masked_fill(self.missing, -torch.inf),
+            "amax",
+        )
+        for nodes, level in self.backward():
+            s = self.w[level.parts.T] + rest[nodes]
+            s = s.masked_fill((level.tails.T == NONE)[..., None], -torch.inf)
+            through = s + self.value[level.tails.T]
+            for to, at, x in ((rest, level.tails, s), (result, level.parts, through)):
+                at = (at.T.flatten() % len(to))[:, None].expand(-1, x.shape[-1])
+                to.scatter_reduce_(0, at, x.flatten(0, 1), "amax")
+        return self.of_scores(result.masked_fill(result < NO_TREE, -torch.inf))
+
     def hand_down(self, level: Level, share: Tensor, to: Tensor) -> None:
         """Add to the tail of every edge."""
         to.index_add_(0, level.tails.T.clamp(min=0).flatten(), share.flatten(0, 1))
 
     def of_scores(self, parts: Tensor) -> Tensor:
         """Parts ``(P + 1, B)`` in the shape of the scores."""
-        return parts[:-1].T.unflatten(1, self.shape)
+        return parts[:-1].T.contiguous().unflatten(1, self.shape)
 
     def gradient(self, grad_tree: Tensor, grad_value: Tensor, relaxation: str) -> Tensor:
         """Sweeps 3 and 4: adjoints of all contributions, then of all values.
@@ -183,6 +202,11 @@ class PlainBackend:
         nodes = Nodes(self.program, given, best=True)
         value = nodes.inside("best")
         return nodes.outside().to(given.scores), value.to(given.scores)
+
+    def max_marginals(self, given: Batch) -> tuple[Tensor, Tensor]:
+        nodes = Nodes(self.program, given, best=True)
+        value = nodes.inside("best")
+        return nodes.max_marginals().to(given.scores), value.to(given.scores)
 
     def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """All samples of all sentences take their decisions side by side."""
