@@ -299,10 +299,15 @@ def test_max_marginals_of_long_chains():
     torch.testing.assert_close(best, chain.log_prob(chain.mode).expand(100))
 
 
-@pytest.mark.parametrize("level", [-1e20, -1e3, 1e3, 1e20])
-def test_the_entropy_of_chains_at_any_level(level):
-    entropy = tx.Chain()(torch.full((50, 3, 3), level)).entropy()
-    torch.testing.assert_close(entropy, torch.tensor(50 * math.log(3)))
+@every_case
+@pytest.mark.parametrize("level", [-1e30, -1e8, -1e4, 1e4, 1e8, 1e30])
+def test_the_entropy_of_paths_at_any_level(structure, shape, lengths, level):
+    """The paths of the most parts, or the fewest, all have the same score."""
+    shape = structure.shape(*(4 * size - 1 for size in structure.sizes(*shape)))
+    even = structure(torch.full(shape, math.copysign(1e3, level), dtype=torch.float64))
+    d, other = (structure(torch.full(shape, slope * level)) for slope in (1, 0.9375))
+    for value in (d.entropy(), d.renyi_entropy(2), d.cross_entropy(other)):
+        torch.testing.assert_close(value, even.entropy().float(), rtol=1e-6, atol=1e-5)
 
 
 # ── what users put in ────────────────────────────────────────────────────────────────────────────

@@ -217,7 +217,7 @@ class StructureDistribution(Distribution):
         exceeds its score: no difference of large numbers."""
 
         def compute() -> dict[str, Tensor]:
-            scores = self.structure.measured_from(self.mode, self._precise)
+            scores = self.structure.measured_from(self.mode, self._precise, self.lengths)
             mask = self.structure.part_mask(self.lengths, *self.event_shape)
             scores = scores.masked_fill(~mask, 0)
             marginals, lead = self._led(scores)

@@ -230,7 +230,7 @@ class StructureInterface(ABC):
         """
         return at_best.new_zeros(())
 
-    def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
+    def measured_from(self, best: Tensor, scores: Tensor, lengths: Tensor) -> Tensor:
         """Scores less what is the same for all structures, small at the parts of the best one.
 
         This keeps the digits of huge scores. What is subtracted has no gradient: no probability depends

@@ -112,12 +112,12 @@ class Call(NamedTuple):
         self.wait()
         return self.restore(tree)
 
-    def max_marginals(self) -> Tensor:
-        """The score of the best structure with each part, in plain PyTorch, without a gradient."""
+    def max_marginals(self) -> tuple[Tensor, Tensor]:
+        """The score of the best structure with each part, and what may be taken off it; no gradient."""
         settings = self.settings._replace(backend="diagonal")
-        result = function.call_max_marginals(self.scores.detach(), self.lengths, *settings)
+        found = function.call_max_marginals(self.scores.detach(), self.lengths, *settings)
         self.wait()
-        return self.restore(result)
+        return self.restore(found[0]), self.restore(found[1], found[1].dtype)
 
     def soft(self) -> tuple[Tensor, Tensor]:
         """A tree with fractional parts and the value ``(B,)`` of its chart, both with a gradient."""

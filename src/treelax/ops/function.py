@@ -387,24 +387,26 @@ def _sample_tree_vmap(
     return trees.unflatten(1, (size, -1)), 1
 
 
-@operation(f"max_marginals(Tensor scores, Tensor lengths, {SETTINGS}) -> Tensor")
-def max_marginals(scores: Tensor, lengths: Tensor, *settings: Any) -> Tensor:
-    """For each part the score of the best structure that has it, if the backend computes it."""
+@operation(f"max_marginals(Tensor scores, Tensor lengths, {SETTINGS}) -> (Tensor, Tensor)")
+def max_marginals(scores: Tensor, lengths: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    """For each part the score of the best structure that has it, and what may be taken off the part: the
+    same sum for all structures, which leaves no part of any above 0."""
     run = begin(scores, lengths, Settings(*settings))
     if run.empty:
-        return scores.new_zeros(scores.shape)
-    result: Tensor
-    result, value = run.module.max_marginals(run.given)
+        empty, shared = _max_marginals_fake(scores)
+        return empty.zero_(), shared.zero_()
+    result, shared, value = run.module.max_marginals(run.given)
     run.report(value, result)
-    return result
+    return result, shared
 
 
 @fake("max_marginals")
-def _(scores: Tensor, *others: Any) -> Tensor:
-    return scores.new_empty(scores.shape)
+def _max_marginals_fake(scores: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    wide = scores.dtype if scores.device.type == "mps" else torch.float64  # MPS has no float64
+    return scores.new_empty(scores.shape), scores.new_empty(scores.shape, dtype=wide)
 
 
-call_max_marginals = gradient("max_marginals", lambda ctx, grad: (None,) * 7, no_context)
+call_max_marginals = gradient("max_marginals", lambda ctx, *grads: (None,) * 7, no_context)
 call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 7, no_context)
 call_sample_tree = gradient(
     "sample_tree", lambda ctx, grad: (None,) * 8, no_context, _sample_tree_vmap

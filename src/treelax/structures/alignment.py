@@ -36,6 +36,7 @@ class Alignment(PathStructure):
     length_count: ClassVar[int] = 2
     part: ClassVar[str] = "move"
     algorithm: ClassVar[Any] = ALGORITHM
+    longest: ClassVar[int] = 2
 
     def check_scores(self, scores: Tensor) -> None:
         super().check_scores(scores)

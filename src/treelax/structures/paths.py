@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from treelax.interface import Options
 from treelax.ops.call import Call, make_call
@@ -21,6 +22,8 @@ class PathStructure(AlgorithmStructure):
     """Paths from position 0 to the last one, by a program over positions."""
 
     algorithm: ClassVar[Any]  # a `PathAlgorithm`
+    #: Positions that a part covers at most.
+    longest: ClassVar[int] = 1
 
     def _call(self, scores: Tensor, lengths: Tensor | None, **settings: Any) -> Call:
         self.check_scores(scores)
@@ -29,7 +32,15 @@ class PathStructure(AlgorithmStructure):
     def max_marginals(
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        return self._call(scores, lengths, **options).max_marginals()
+        return self._call(scores, lengths, **options).max_marginals()[0]
+
+    def measured_from(self, best: Tensor, scores: Tensor, lengths: Tensor) -> Tensor:
+        scores = super().measured_from(best, scores, lengths)
+        if self.longest == 1:  # as many parts in every path
+            return scores
+        # nothing above 0 is left, and so nothing large that cancels out
+        shared = self._call(scores, lengths, validate=False).max_marginals()[1]
+        return (scores - shared).to(scores.dtype)
 
     def sparsemap(self, *arguments: Any, **options: Any) -> SparseMap:
         return Structure.sparsemap(self, *arguments, **options)
@@ -54,14 +65,16 @@ class PathStructure(AlgorithmStructure):
             parts.to(torch.int64), stop
         )
         covered = (covered.cumsum(-1) > 0).long()
-        before = torch.nn.functional.pad(covered.cumsum(-1), (1, 0))
+        before = F.pad(covered.cumsum(-1), (1, 0))
         return parts | (self._at(before, start) == self._at(before, stop))
 
     def shared_score(self, best: Tensor, at_best: Tensor) -> Tensor:
         # every part loses what the best path has between its positions: the same in all for every path
         start, stop = self._extent(best)
-        total = self._per_position(at_best, stop).cumsum(-1)
-        return self._at(total, stop) - self._at(total, start)
+        # summed up from the first position of each part: differences of sums would lose digits
+        ended = F.pad(self._per_position(at_best, stop), (0, self.longest - 1))
+        sums = ended.unfold(-1, self.longest, 1).cumsum(-1).flatten(-2)
+        return self._at(sums, (start + 1) * self.longest + stop - start - 1)
 
     def _extent(self, parts: Tensor) -> tuple[Tensor, Tensor]:
         shape = parts.shape[-self.event_dim :]

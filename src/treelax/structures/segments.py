@@ -50,6 +50,10 @@ class Segments(PathStructure):
             )
 
     @property
+    def longest(self) -> int:  # type: ignore[override]
+        return self.max_length
+
+    @property
     def event_dim(self) -> int:  # type: ignore[override]
         return 4 if self.transitions else 3
 

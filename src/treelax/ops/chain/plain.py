@@ -108,8 +108,10 @@ class Nodes:
             tree.index_add_(0, level.parts.T.flatten() % len(tree), share.flatten(0, 1))
         return self.of_scores(tree)
 
-    def max_marginals(self) -> Tensor:
-        """The value of the best path through every part ``(B, *shape)``, after `inside`."""
+    def max_marginals(self) -> tuple[Tensor, Tensor]:
+        """After `inside`, for every part: the value of the best path through it, and by how much the
+        best way to the goal from its tail exceeds that from its head."""
+        shared = torch.zeros_like(self.w)
         result = torch.full_like(self.w, -torch.inf)
         rest = torch.full_like(self.value, -torch.inf)  # of the best path from a node to the goal
         rest.scatter_reduce_(
@@ -125,7 +127,12 @@ class Nodes:
             for to, at, x in ((rest, level.tails, s), (result, level.parts, through)):
                 at = (at.T.flatten() % len(to))[:, None].expand(-1, x.shape[-1])
                 to.scatter_reduce_(0, at, x.flatten(0, 1), "amax")
-        return self.of_scores(result.masked_fill(result < NO_TREE, -torch.inf))
+        for nodes, level in self.forward():
+            gain = rest[level.tails] - rest[nodes][:, None]
+            gain = gain.masked_fill(~(rest[nodes] > NO_TREE)[:, None], 0)  # on no path
+            shared[level.parts.flatten()] = gain.flatten(0, 1)  # what is no part is cut off
+        result = result.masked_fill(result < NO_TREE, -torch.inf)
+        return self.of_scores(result), self.of_scores(shared)
 
     def hand_down(self, level: Level, share: Tensor, to: Tensor) -> None:
         """Add to the tail of every edge."""
@@ -203,10 +210,11 @@ class PlainBackend:
         value = nodes.inside("best")
         return nodes.outside().to(given.scores), value.to(given.scores)
 
-    def max_marginals(self, given: Batch) -> tuple[Tensor, Tensor]:
+    def max_marginals(self, given: Batch) -> tuple[Tensor, Tensor, Tensor]:
         nodes = Nodes(self.program, given, best=True)
         value = nodes.inside("best")
-        return nodes.max_marginals().to(given.scores), value.to(given.scores)
+        result, shared = nodes.max_marginals()
+        return result.to(given.scores), shared, value.to(given.scores)
 
     def sample_tree(self, given: Batch, uniforms: Tensor) -> tuple[Tensor, Tensor]:
         """All samples of all sentences take their decisions side by side."""
