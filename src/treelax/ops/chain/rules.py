@@ -40,8 +40,17 @@ class Level:
 class Program(Protocol):
     """A kind of path over scores ``(B, *shape)``."""
 
-    #: Lengths of a sentence, ``(B,)`` or ``(B, 2)``.
+    #: Numbers that say how long a sentence is, as the first sizes of its scores do: lengths are ``(B,)``
+    #: or ``(B, 2)``.
     dims: int
+    #: The smallest of them.
+    least: int
+    #: Dimensions of a sentence's scores.
+    rank: int
+
+    @property
+    def optional(self) -> int | None:
+        """A dimension of size 1 that scores may come without."""
 
     def levels(self, shape: torch.Size) -> Iterator[Level]:
         """The levels of the longest sentence, in an order in which nodes can be computed."""
@@ -68,6 +77,12 @@ class Steps:
 
     joined: bool = False
     dims = 1
+    least = 0
+    rank = 4
+
+    @property
+    def optional(self) -> int:
+        return 2 if self.joined else 1
 
     def node(self, position: Tensor, state: Tensor, states: int) -> Tensor:
         """The node of a state; of a joined program, state ``states`` is the one that joins them."""
@@ -118,6 +133,9 @@ class Grid:
     """
 
     dims = 2
+    least = 1  # a grid has a cell
+    rank = 3
+    optional = None
 
     def levels(self, shape: torch.Size) -> Iterator[Level]:
         n, m, _ = shape
@@ -174,19 +192,14 @@ class PathAlgorithm(Algorithm):
         return self.made_of
 
     def canonical(self, event: torch.Size) -> tuple[int, ...]:
-        """Steps have four dimensions: chains no lengths of steps, joined segments no tails."""
-        if self.program.dims == 2 or len(event) == 4:
+        """Chains have no lengths of steps, joined segments no tails."""
+        place = self.program.optional
+        if place is None or len(event) == self.program.rank:
             return event
-        place = 2 if self.joined else 1
         return (*event[:place], 1, *event[place:])
 
-    @property
-    def joined(self) -> bool:
-        """Whether a path forgets its state."""
-        return isinstance(self.program, Steps) and self.program.joined
-
     def fits(self, *shape: int) -> bool:
-        return len(shape) == (3 if self.program.dims == 2 else 4)
+        return len(shape) == self.program.rank
 
     def parts(self, lengths: Tensor, *shape: int) -> Tensor:
         event = torch.Size(shape)
@@ -199,7 +212,7 @@ class PathAlgorithm(Algorithm):
 
     def check_lengths(self, lengths: Tensor, *shape: int) -> None:
         pairs = lengths if lengths.dim() == 2 else lengths[:, None]
-        least = self.program.dims - 1  # a grid has a cell
+        least = self.program.least
         room = torch.tensor(self.room(*shape), device=lengths.device)
         wrong = (pairs < least) | (pairs > room)
         if bool(wrong.any()):
@@ -208,8 +221,8 @@ class PathAlgorithm(Algorithm):
 
     def no_room(self, sentence: int, length: int, place: int, room: int) -> InputError:
         """The error for a length, the one at a ``place`` of several."""
-        least = self.program.dims - 1
-        where = f"{sentence}, {place}" if least else f"{sentence}"
+        least = self.program.least
+        where = f"{sentence}, {place}" if self.program.dims > 1 else f"{sentence}"
         return InputError(
             f"lengths[{where}] (of the flattened batch) is {length}; expected {least} to {room}, for "
             "which scores have room."
@@ -229,8 +242,10 @@ class PathAlgorithm(Algorithm):
 
     def place(self, place: list[int], shape: torch.Size) -> list[int]:
         """Without the dimension of size 1 that `canonical` puts in."""
-        added = 3 if self.joined else 2 if self.program.dims == 1 and shape[2] == 1 else None
-        return [at for dim, at in enumerate(place) if dim != added]
+        added = self.program.optional
+        if added is None or shape[added + 1] > 1:
+            return place
+        return [at for dim, at in enumerate(place) if dim != added + 1]
 
     def most_parts(self, *shape: int) -> int:
         return sum(shape[: self.program.dims])
