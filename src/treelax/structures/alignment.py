@@ -62,9 +62,6 @@ class Alignment(PathStructure):
     def part_count(self, lengths: Tensor) -> Tensor:
         return lengths.sum(-1) - 1
 
-    def enumerate(self, n: int, m: int) -> Tensor:
-        return super().enumerate(n, m) if n and m else torch.zeros(0, n, m, 3, dtype=torch.float64)
-
     @property
     def none_left(self) -> str:
         return "no path to the last cell"

@@ -45,10 +45,10 @@ class Labelled(Structure):
     event_dim: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if not isinstance(self.structure, Structure) or isinstance(self.structure, Labelled):
+        if not isinstance(self.structure, Structure) or self.structure.event_dim != 2:
             raise InputError(
-                f"structure is {self.structure!r}; expected one without labels, such as "
-                "treelax.Projective()."
+                f"structure is {self.structure!r}; expected one without labels whose parts are arcs or "
+                "spans, such as treelax.Projective()."
             )
 
     @property

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from treelax.errors import InputError
 from treelax.interface import Options
 from treelax.ops.call import Call, make_call
 from treelax.ops.chain.rules import NONE
@@ -103,7 +104,9 @@ class PathStructure(AlgorithmStructure):
         return (path == value).flatten(-self.event_dim).all(-1)
 
     def enumerate(self, *sizes: Any, **named: Any) -> Tensor:
-        shape = self.shape(*sizes, **named)
+        shape = self._shape(*sizes, **named)
+        if self._too_short(shape):
+            return torch.zeros(0, *shape, dtype=torch.float64)
         check_count(round(math.exp(min(self.log_count(*sizes, **named), 50))), sizes[0])
         canonical = torch.Size(self.algorithm.canonical(shape))
         lengths = self.full_lengths(torch.zeros(1, *shape))
@@ -127,5 +130,22 @@ class PathStructure(AlgorithmStructure):
         return result.reshape(len(paths), *shape)
 
     def log_count(self, *sizes: Any, **named: Any) -> float:
-        zeros = torch.zeros(self.shape(*sizes, **named), dtype=torch.float64)
-        return float(self.log_partition(zeros))
+        shape = self._shape(*sizes, **named)
+        if self._too_short(shape):
+            return -math.inf
+        return float(self.log_partition(torch.zeros(shape, dtype=torch.float64)))
+
+    def _too_short(self, shape: tuple[int, ...]) -> bool:
+        """Whether there is no path at all: an alignment has a cell."""
+        return min(shape[: self.length_count]) < self.algorithm.program.least
+
+    def _shape(self, *sizes: Any, **named: Any) -> tuple[int, ...]:
+        """`shape`, of sizes that there are."""
+        shape = self.shape(*sizes, **named)
+        counts = self.sizes(*shape)
+        least = 0, 2 - self.length_count  # of labels, where there are any
+        if any(
+            type(size) is not int or size < low for size, low in zip(counts, least, strict=True)
+        ):
+            raise InputError(f"The sizes are {counts}; expected whole numbers of at least {least}.")
+        return shape

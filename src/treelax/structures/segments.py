@@ -48,6 +48,8 @@ class Segments(PathStructure):
                 f"max_length is {self.max_length!r}; expected a whole number of at least 1, the words "
                 "of the longest segment."
             )
+        if not isinstance(self.transitions, bool):
+            raise InputError(f"transitions is {self.transitions!r}; expected True or False.")
 
     @property
     def longest(self) -> int:  # type: ignore[override]
