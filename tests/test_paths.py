@@ -114,6 +114,11 @@ def test_structures_are_counted_listed_and_recognised(structure, shape, lengths)
         assert nothing.item() == (not lengths[b].any())
 
 
+def test_there_is_no_alignment_without_a_cell():
+    assert tx.Alignment().enumerate(3, 0).shape == (0, 3, 0, 3)
+    assert tx.Alignment().log_count(3, 0) == -math.inf
+
+
 @every_case
 @every_backend
 @pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
@@ -458,6 +463,14 @@ REFUSED = {
     ),
     "expected (..., n, m, 3)": lambda: tx.Alignment()(torch.zeros(4, 0, 3)),
     "max_length is 0": lambda: tx.Segments(0),
+    "transitions is 1; expected True or False": lambda: tx.Segments(2, transitions=1),
+    "structure is Chain(); expected one without labels": lambda: tx.Labelled(tx.Chain()),
+    "The sizes are (-1, 2); expected whole numbers of at least (0, 1)": lambda: (
+        tx.Chain().enumerate(-1, 2)
+    ),
+    "The sizes are (3, -1); expected whole numbers of at least (0, 0)": lambda: (
+        tx.Alignment().log_count(3, -1)
+    ),
     "lengths has shape (2,); expected (2, 2)": lambda: tx.Alignment()(
         torch.zeros(2, 3, 3, 3), torch.tensor([3, 3])
     ),
@@ -496,6 +509,15 @@ def test_refused(message):
     with pytest.raises(InputError) as caught:
         REFUSED[message]()
     assert message in str(caught.value)
+
+
+@every_case
+@every_backend
+@pytest.mark.parametrize("move", [-9, 9, 2**40])
+def test_lengths_without_room_touch_no_memory(structure, shape, lengths, backend, move):
+    scores, wrong = torch.zeros(4, *shape), torch.tensor(lengths) + move
+    with pytest.raises(InputError, match="lengths"):
+        structure.marginals(scores, wrong, backend=backend, validate=False)
 
 
 @every_case

@@ -100,11 +100,11 @@ def begin(scores: Tensor, lengths: Tensor, settings: Settings) -> Run:
             f"{expected} and int64. Call treelax.ops, which sees to it."
         )
     empty = algorithm.no_words(scores.shape)
-    if settings.validate:
-        if backend in KERNELS and not empty:
+    if backend in KERNELS and not empty:
+        if settings.validate:
             problems.raise_on_error(scores.device)
-        elif checks.readable(lengths):
-            algorithm.check_lengths(lengths, *shape)
+    elif (settings.validate or scores.is_cpu) and checks.readable(lengths):
+        algorithm.check_lengths(lengths, *shape)
     options = settings.relaxation, settings.single_root
     given = Batch(scores.contiguous(), lengths.contiguous(), *options)
     return Run(given, settings.validate, algorithm, backend, module, empty)

@@ -25,12 +25,21 @@ def wide(x: Tensor) -> Tensor:
     return x if x.device.type == "mps" else x.double()
 
 
+def within_room(program: Program, lengths: Tensor, shape: torch.Size) -> Tensor:
+    """Lengths for which scores of a shape have room: a GPU, whose lengths may not be read, stays within
+    its memory."""
+    columns = lengths.reshape(len(lengths), -1).unbind(1)
+    within = [x.clamp(program.least, size) for x, size in zip(columns, shape, strict=False)]
+    return torch.stack(within, 1).view_as(lengths)
+
+
 class Nodes:
     """The nodes of a batch, node by node: value, maximum, 1/normaliser and contribution ``(N, B)``."""
 
     def __init__(self, program: Program, given: Batch, best: bool = False) -> None:
-        scores, lengths = given.scores, given.lengths
+        scores = given.scores
         self.shape = scores.shape[1:]
+        lengths = within_room(program, given.lengths, self.shape)
         self.best = best
         device = scores.device
         self.levels = [
