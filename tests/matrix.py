@@ -48,6 +48,9 @@ STRUCTURES = [
     tx.Labelled(tx.NonProjective(single_root=True)),
     tx.Labelled(tx.Binary()),
     tx.Labelled(tx.Spanning()),
+    tx.Chain(),
+    tx.Segments(3),
+    tx.Segments(3, transitions=True),
 ]
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 every_algorithm = pytest.mark.parametrize("structure", ALGORITHMS, ids=str)
@@ -63,7 +66,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 def event(structure: tx.Structure, n: int) -> tuple[int, ...]:
     """Shape of a structure over n words."""
     if isinstance(structure, PathStructure):
-        return structure.shape(n, n if structure.length_count == 2 else LABELS)
+        return structure.shape(n, 3 if structure == tx.Chain() else LABELS)
     size = n + structure.rooted
     return (size, size, LABELS)[: structure.event_dim]
 
@@ -80,12 +83,14 @@ def inside(scores: Tensor, structure: tx.Structure, n: int) -> Tensor:
     """The scores of the first n words; those of a batch have labels or not."""
     size = n + structure.rooted
     dims = structure.event_dim
+    if isinstance(structure, PathStructure):
+        return scores.narrow(-dims, 0, n)
     return scores.narrow(-dims, 0, size).narrow(1 - dims, 0, size)
 
 
 def mask_of(structure: tx.Structure, lengths: Tensor, like: Tensor) -> Tensor:
     """True at the parts, in the shape of scores."""
-    return structure.part_mask(lengths, like.shape[-structure.event_dim]).expand(like.shape)
+    return structure.part_mask(lengths, *like.shape[-structure.event_dim :]).expand(like.shape)
 
 
 def column(values: Tensor, structure: tx.Structure) -> Tensor:
@@ -118,11 +123,49 @@ def is_star(heads: tuple[int, ...]) -> bool:
     return len(centres) == 1 and all(head in (0, centres[0]) for head in heads)
 
 
+def paths(structure: tx.Structure, shape: tuple[int, ...], length: Any) -> Tensor:
+    """All structures of a sentence, 0/1 of the shape of the scores, by walks from the beginning."""
+    found = []
+
+    def part(i, k, before, c):
+        if isinstance(structure, tx.Chain):
+            return i, before, c
+        return (i, k, before, c) if structure.transitions else (i, k, c)
+
+    def moved(parts, i, j):
+        if [i + 1, j + 1] == length:
+            found.append(parts)
+        for move, (down, right) in enumerate(((1, 1), (1, 0), (0, 1))):
+            if i + down < length[0] and j + right < length[1]:
+                moved([*parts, (i + down, j + right, move)], i + down, j + right)
+
+    if isinstance(structure, tx.Alignment):
+        moved([(0, 0, 0)], 0, 0)
+    else:
+        labels = shape[-1]
+        longest = 1 if isinstance(structure, tx.Chain) else shape[1]
+
+        def walk(parts, i, before):
+            if i == length:
+                found.append(parts)
+            for k, c in itertools.product(range(min(longest, length - i)), range(labels)):
+                walk([*parts, part(i, k, before, c)], i + k + 1, c)
+
+        walk([], 0, 0)
+    result = torch.zeros(len(found), *shape, dtype=torch.float64)
+    for row, parts in zip(result, found, strict=True):
+        for place in parts:
+            row[place] = 1
+    return result
+
+
 @functools.cache
 def members(structure: tx.Structure, n: int) -> Tensor:
     """All structures over n words, by definition, with nothing of the library."""
     if n == 0:
         return torch.zeros(1, *event(structure, 0), dtype=torch.float64)
+    if isinstance(structure, PathStructure):
+        return paths(structure, event(structure, n), n)
     if isinstance(structure, tx.Labelled):
         found = []
         for tree in members(structure.structure, n):
@@ -322,8 +365,11 @@ def every_cell(cells: list) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("structure", "backend"), cells, indirect=["backend"], ids=str)
 
 
-def log_size(structure: tx.Structure, n: int) -> float:
-    """Log of the number of structures, labels included."""
+def log_size(structure: tx.Structure, n: int, level: float) -> float:
+    """Log of the number of the best structures, labels included, where all scores are alike."""
+    if isinstance(structure, PathStructure):  # those of the most parts, or the fewest
+        counts = math.copysign(1, level) * members(structure, n).flatten(1).sum(1)
+        return math.log(int((counts == counts.amax()).sum()))
     parts = int(structure.part_count(torch.tensor(n)))
     return structure.log_count(n) + parts * math.log(LABELS) * (structure.event_dim - 2)
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from matrix import paths
 from scipy.stats import chisquare
 from torch.autograd import gradcheck
 
@@ -22,42 +23,6 @@ CASES = {
 }
 every_case = pytest.mark.parametrize(("structure", "shape", "lengths"), CASES.values(), ids=CASES)
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
-
-
-def paths(structure, shape, length):
-    """All structures of a sentence, 0/1 of the shape of the scores, by walks from the beginning."""
-    found = []
-
-    def part(i, k, before, c):
-        if isinstance(structure, tx.Chain):
-            return i, before, c
-        return (i, k, before, c) if structure.transitions else (i, k, c)
-
-    def moved(parts, i, j):
-        if [i + 1, j + 1] == length:
-            found.append(parts)
-        for move, (down, right) in enumerate(((1, 1), (1, 0), (0, 1))):
-            if i + down < length[0] and j + right < length[1]:
-                moved([*parts, (i + down, j + right, move)], i + down, j + right)
-
-    if isinstance(structure, tx.Alignment):
-        moved([(0, 0, 0)], 0, 0)
-    else:
-        labels = shape[-1]
-        longest = 1 if isinstance(structure, tx.Chain) else shape[1]
-
-        def walk(parts, i, before):
-            if i == length:
-                found.append(parts)
-            for k, c in itertools.product(range(min(longest, length - i)), range(labels)):
-                walk([*parts, part(i, k, before, c)], i + k + 1, c)
-
-        walk([], 0, 0)
-    result = torch.zeros(len(found), *shape, dtype=torch.float64)
-    for row, parts in zip(result, found, strict=True):
-        for place in parts:
-            row[place] = 1
-    return result
 
 
 def problem(structure, shape, lengths, seed=0):
@@ -132,7 +97,7 @@ def test_gradients(structure, shape, lengths, backend, relaxation):
         options = {"relaxation": relaxation, "temperature": 0.7, "backend": backend}
         return structure.relaxed(used, lengths, **options), structure.log_partition(used, lengths)
 
-    assert gradcheck(relaxed, scores.nan_to_num(0, neginf=0).requires_grad_())
+    assert gradcheck(relaxed, scores.nan_to_num(0, neginf=0).requires_grad_(), fast_mode=True)
 
 
 @every_case
@@ -177,16 +142,6 @@ def test_samples_are_exact(structure, shape, lengths, backend):
 
 
 @every_case
-def test_float32_and_half_types(structure, shape, lengths):
-    scores, lengths = problem(structure, shape, lengths)
-    wanted = structure(scores, lengths).marginals
-    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 0.05)):
-        got = structure(scores.to(dtype), lengths).marginals
-        assert got.dtype == dtype
-        torch.testing.assert_close(got.double(), wanted, atol=tolerance, rtol=tolerance)
-
-
-@every_case
 @pytest.mark.parametrize("level", [-1e4, 1e4])
 def test_levels_that_paths_share_cost_no_digits_of_float32(structure, shape, lengths, level):
     """One for all positions, one for each; one for all parts, where no path has more of them."""
@@ -225,14 +180,6 @@ def test_neighbours_and_padding_change_no_bit(structure, shape, lengths):
 
 
 @every_case
-def test_huge_scores(structure, shape, lengths):
-    scores, lengths = problem(structure, shape, lengths)
-    dist = structure(scores * 1e30, lengths)
-    assert torch.equal(dist.marginals, dist.mode)
-    assert dist.entropy().abs().max() == 0
-
-
-@every_case
 def test_sparsemap_and_estimators(structure, shape, lengths):
     scores, lengths = problem(structure, shape, lengths)
     solution = structure.sparsemap(scores.requires_grad_(), lengths)
@@ -264,19 +211,10 @@ def test_maps_and_compiled_functions(structure, shape, lengths):
 
     mapped = torch.vmap(values)(scores, lengths)
     torch.testing.assert_close(mapped, values(scores, lengths))
+    grad = torch.vmap(torch.func.grad(structure.log_partition))(scores, lengths)
+    torch.testing.assert_close(grad, structure(scores, lengths).marginals)
     compiled = torch.compile(values, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(scores, lengths), mapped)
-
-
-@every_case
-def test_transforms(structure, shape, lengths):
-    scores, lengths = problem(structure, shape, lengths)
-
-    def log_partition(scores, length):
-        return structure.log_partition(scores, length)
-
-    grad = torch.func.vmap(torch.func.grad(log_partition))(scores, lengths)
-    torch.testing.assert_close(grad, structure(scores, lengths).marginals)
 
 
 @every_case

@@ -7,7 +7,6 @@ from unittest import mock
 import pytest
 import torch
 from matrix import (
-    LABELS,
     LENGTHS,
     column,
     draw,
@@ -27,6 +26,7 @@ from torch.distributions import kl_divergence
 import treelax as tx
 from treelax.errors import InputError, NoTreeError
 from treelax.structures import structure_named
+from treelax.structures.paths import PathStructure
 
 ARGMAX = tx.Projective.argmax
 
@@ -43,9 +43,10 @@ def test_all_members(structure, n):
     sizes = structure.sizes(*event(structure, n))
     assert as_set(structure.enumerate(*sizes)) == as_set(trees)
     assert round(math.exp(structure.log_count(*sizes))) == len(trees)
-    if n == 4 and structure.log_count(20) > math.log(1e6):
+    many = structure.sizes(*event(structure, 20))
+    if n == 4 and structure.log_count(*many) > math.log(1e6):
         with pytest.raises(InputError, match="expected at most 1,000,000"):
-            structure.enumerate(20, *sizes[1:])
+            structure.enumerate(*many)
 
 
 @every_structure
@@ -198,7 +199,7 @@ def test_padding_and_batch_shape_change_nothing(structure):
     drawn = d.sample((2,))
     assert drawn.shape == (2, *scores.shape)
     assert d.support.check(drawn).all()
-    assert torch.equal(drawn.flatten(3).sum(-1)[0].long(), structure.part_count(lengths))
+    assert (drawn.flatten(3).sum(-1) <= structure.part_count(lengths)).all()
     assert not drawn[~mask_of(structure, lengths.expand(2, 2, 3), drawn)].any()
 
 
@@ -342,7 +343,7 @@ def test_the_entropy_of_huge_scores(structure, dtype, scale):
     d = structure(3e38 * draw(structure, 3, n=7).float().clamp(-1, 1))  # beyond what is not clamped
     assert (d.entropy() >= 0).all()
     assert all(value.isfinite().all() for value in (d.log_prob(d.mode), d.marginals))
-    count, shape = log_size(structure, 5), (20, *event(structure, 5))
+    count, shape = log_size(structure, 5, scale), (20, *event(structure, 5))
     # below 1e30, where scores are clamped and ties arise
     apart = 0.1 * scale * torch.randn(shape, dtype=dtype, generator=seeded(3))
     for scores, truth in ((apart, 0.0), (torch.full(shape, scale, dtype=dtype), count)):
@@ -352,7 +353,8 @@ def test_the_entropy_of_huge_scores(structure, dtype, scale):
             assert largest_error(value.detach(), torch.full((20,), truth)) < 1e-6
         (grad,) = torch.autograd.grad(d.entropy().sum(), scores)
         assert largest_error(grad, torch.zeros_like(grad)) < 1e-6
-        alike = -scores.detach() if truth else 0.9375 * scores.detach()
+        even = truth and not isinstance(structure, PathStructure)  # whatever the sign
+        alike = -scores.detach() if even else 0.9375 * scores.detach()
         for q in (structure(scores.detach()), structure(alike)):
             assert largest_error(kl_divergence(d, q).detach(), torch.zeros(20)) < 1e-6
             assert largest_error(d.cross_entropy(q).detach(), torch.full((20,), truth)) < 1e-6
@@ -381,15 +383,14 @@ def test_values_that_are_refused(structure):
     scores = draw(structure, 3)
     nan = scores.clone()
     nan[0, 1, 2] = torch.nan
-    long = torch.zeros(1, *event(structure, 1 - structure.rooted)[:2], LABELS)[..., 0]
-    long = long if structure.event_dim == 2 else long[..., None]
+    long = torch.zeros(1, *event(structure, 1 - structure.rooted))
     refused = [
         (lambda: structure(nan).marginals, "nan"),
         *(
             (lambda n=n: structure(long, torch.tensor([n])).log_partition, "lengths")
             for n in (-5, 5)
         ),
-        (lambda: structure(torch.zeros(3, 2)), r"expected \(\.\.\., n"),
+        (lambda: structure(torch.zeros(3, 2)), r"expected (\(\.\.\., n|at least)"),
         *((lambda k=k: structure(scores).top_k(k), "k is") for k in (0, -1, 1.5, True)),
         (lambda: structure(scores).renyi_entropy(-1), "order is -1"),
     ]

@@ -64,7 +64,7 @@ def violation(structure, scores, tree, lengths=None):
 @every_structure
 @pytest.mark.parametrize("scale", [0.2, 1.0])
 def test_it_solves_the_quadratic_program(structure, scale):
-    for n in (1, 2, 3) if structure.event_dim == 3 else (1, 2, 3, 4):
+    for n in (1, 2, 3) if structure.event_dim > 2 else (1, 2, 3, 4):
         scores = draw(structure, 3, n=n, scale=scale)
         point = structure.sparsemap(scores)
         assert point.gap.max() < 1e-11
@@ -79,7 +79,7 @@ def test_no_structure_improves_on_it(structure):
     lengths = torch.tensor([9, 6])
     scores = draw(structure, 2, n=9)
     forbidden = scores.clone()
-    forbidden[:, 1, 3] = forbidden[:, 2, 4] = -torch.inf
+    forbidden[:, 1, 2] = forbidden[:, 2, 1] = -torch.inf
     ties = (3 * scores).round()
     cases = (
         (scores, 1e-10),
@@ -94,7 +94,7 @@ def test_no_structure_improves_on_it(structure):
         assert point.gap.max() < 1e-10
         assert violation(structure, given, point.tree.detach(), lengths) < bar
         assert grad.isfinite().all()
-    assert not point.tree[:, 1, 3].any()
+    assert not point.tree[:, 1, 2].any()
     with pytest.raises(NoTreeError):
         structure.sparsemap(torch.full_like(scores, -torch.inf))
 
@@ -130,13 +130,10 @@ def test_a_warm_start_ends_at_the_same_point(structure):
     cold, warm = structure.sparsemap(scores), structure.sparsemap(scores, start=start)
     assert largest_error(warm.tree, cold.tree) < 1e-10
     # one with a part that is forbidden now
-    wide = (start[0] if start.dim() == 3 else start[0].sum(-1)).triu(1)  # no word
-    wide[0] = 0  # nor the whole
-    if wide.any():
-        scores[0, *wide.nonzero()[0]] = -torch.inf
-    if structure.log_count(6) > 2:
-        cold, warm = structure.sparsemap(scores), structure.sparsemap(scores, start=start)
-        assert largest_error(warm.tree, cold.tree) < 1e-10
+    spare = (start[0] > 0) & (structure.marginals(scores[0])[0] < 0.999)
+    scores[0, *spare.nonzero()[0]] = -torch.inf
+    cold, warm = structure.sparsemap(scores), structure.sparsemap(scores, start=start)
+    assert largest_error(warm.tree, cold.tree) < 1e-10
 
 
 def test_few_iterations_leave_a_gap():
@@ -160,7 +157,7 @@ def test_few_iterations_leave_a_gap():
 
 @every_structure
 def test_gradients(structure):
-    n = 3 if structure.event_dim == 3 else 4
+    n = 3 if structure.event_dim > 2 else 4
     lengths = torch.tensor([n, n - 1])
     scores = draw(structure, 2, n=n).requires_grad_()
     assert gradcheck(lambda s: structure.sparsemap(s, lengths).tree, scores)
@@ -170,7 +167,7 @@ def test_gradients(structure):
 @pytest.mark.parametrize(("n", "scale"), [(10, 0.1), (20, 3.0)])
 def test_gradients_have_all_directions(structure, n, scale):
     """By finite differences, where those of both sides agree."""
-    n = min(n, 12) if structure.event_dim == 3 else n
+    n = min(n, 12) if structure.event_dim > 2 else n
     scores, upstream, *directions = draw(structure, 5, n=n)
     scores, step = scale * scores, 1e-6 * scale
     _, grad = derived(structure, scores, upstream)
