@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from drawings import SVG, root_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from docs import make_animation, make_explanations, make_picture
+from docs import make_animation, make_explanations, make_picture, make_structures
 from docs.tools import build, links
 from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
@@ -220,9 +221,13 @@ def test_pictures_follow_light_and_dark_and_tell_what_they_show(path):
 def test_pictures_are_what_the_scripts_draw():
     """Of trees in words, to a hundredth: another machine may round the last digit otherwise."""
     images = ROOT / "docs" / "images"
-    for name in ("pipeline", "eisner-items"):
-        drawn = make_explanations.PICTURES[name]().svg()
-        assert (images / f"{name}.svg").read_text(encoding="utf-8") == drawn
+    drawings = {name: make_explanations.PICTURES[name] for name in ("pipeline", "eisner-items")}
+    drawings |= {
+        name.replace(" ", "-"): partial(make_structures.draw, name)
+        for name in make_structures.PICTURES
+    }
+    for name, draw in drawings.items():
+        assert (images / f"{name}.svg").read_text(encoding="utf-8") == draw().svg()
     for name, draw in (
         ("soft-trees", make_picture.soft_trees),
         ("perturbed-trees", make_explanations.perturbed_trees),
