@@ -22,15 +22,9 @@ RANGE = 100.0
 LEAST = 1e-200
 
 
-def powers(scores: Tensor, top: Tensor) -> Tensor:
-    """Of the distances from the largest score."""
-    return (scores - top).double().exp()
-
-
-def finite_range(scores: Tensor) -> Tensor:
-    """The largest distance of a score from the largest one, but for what is forbidden."""
-    below = scores.amax() - scores
-    return below.masked_fill(below.isinf(), 0).amax()
+def furthest(below: Tensor) -> Tensor:
+    """The lowest of scores below 0, but for what is forbidden."""
+    return below.masked_fill(below.isinf(), 0).amin()
 
 
 class LogPartition(torch.autograd.Function):
@@ -42,8 +36,10 @@ class LogPartition(torch.autograd.Function):
         emissions, *others = scores
         n = emissions.shape[1]
         level, tops = emissions.amax(-1, keepdim=True), [each.amax() for each in others]
-        x = powers(emissions, level).transpose(0, 1)  # (n, B, C)
-        e, first, last = map(powers, others, tops)
+        below = emissions - level
+        x = below.double().transpose(0, 1).exp()  # (n, B, C)
+        apart = [each - top for each, top in zip(others, tops, strict=True)]
+        e, first, last = (each.double().exp() for each in apart)
         live = (torch.arange(n, device=lengths.device)[:, None] < lengths)[..., None]
         ragged = not bool(live.all())
         a, weights, c = first, [], x.new_ones(*x.shape[:2], 1)
@@ -60,8 +56,9 @@ class LogPartition(torch.autograd.Function):
         value = logs[:, 0] + (lengths - 1) * tops[0] + tops[1] + tops[2]
         ctx.ragged, ctx.dtypes = ragged, [each.dtype for each in scores]
         ctx.save_for_backward(x / c, e, last / end, at, live)
-        spread = sum(map(finite_range, (emissions - level, *others)))
-        lost = (spread > RANGE) | ((at < LEAST) & (at > 0)).any() | (lengths < 1).any()
+        # of one step: an emission, and a transition or the first or last tag
+        low = furthest(below) + furthest(torch.cat([each.flatten() for each in apart]))
+        lost = (low < -RANGE) | ((at < LEAST) & (at > 0)).any() | (lengths < 1).any()
         return value.masked_fill(lost, torch.nan)
 
     @staticmethod
