@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SITE = Path(__file__).resolve().parents[1] / "site"
-PAGES = ("index", "first-look", "own-data", "how-it-works", "benchmarks", "api/ops")
+PAGES = ("index", "first-look", "own-data", "how-it-works", "benchmarks", "api/ops", "structures")
 WINDOWS = ((1440, "light"), (1024, "dark"), (390, "dark"))  # each page has one in turn
 # of the theme: names of its menus, and boxes that its script puts around wide tables
 THEME = {"landmark-unique", "scrollable-region-focusable"}
