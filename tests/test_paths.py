@@ -328,7 +328,9 @@ def test_the_likelihood_of_partly_known_tags():
     torch.testing.assert_close(likelihood, wanted)
 
 
-@pytest.mark.parametrize("case", ["plain", "ragged", "empty", "bio", "steep", "weak", "half"])
+@pytest.mark.parametrize(
+    "case", ["plain", "ragged", "empty", "bio", "steep", "weak", "apart", "half"]
+)
 def test_the_likelihood_of_tags_is_that_of_their_chain(case):
     """From emissions and transitions, whether the short way can be taken or not."""
     generator = torch.Generator().manual_seed(0)
@@ -345,6 +347,11 @@ def test_the_likelihood_of_tags_is_that_of_their_chain(case):
     if case == "weak":  # tag 2, without which there is no end, can only be reached from itself
         terms[0] = torch.tensor([[0.0, 0, -math.inf], [0, 0, -math.inf], [-math.inf] * 2 + [-90]])
         terms = [terms[0].to(dtype), *torch.tensor([[0.0, 0, 0], [-math.inf] * 2 + [0]]).to(dtype)]
+        tags = torch.full_like(tags, 2)
+    if case == "apart":  # tags 0 and 1 cannot be reached, and nothing bounds what would follow them
+        emissions = 90 * torch.tensor([1.0, 1, 0]).expand(2, 3, 9, 3).to(dtype, copy=True)
+        terms[0] = torch.tensor([[0.0, 0, -math.inf], [0, 0, -math.inf], [-math.inf, -math.inf, 0]])
+        terms = [terms[0].to(dtype), torch.tensor([-math.inf, -math.inf, 0]).to(dtype), terms[2]]
         tags = torch.full_like(tags, 2)
     leaves = [x.requires_grad_() for x in (emissions, *terms)]
     upstream = torch.randn(2, 3, dtype=torch.float64, generator=generator)

@@ -1,9 +1,9 @@
 """The log-partition of chains that share their transitions, without scores ``(n, C, C)``.
 
-The weights `a` of the tags at a position sum to 1. With `x` and `E` the powers of emissions and
-transitions, ``c a' = (a E) ∘ x``, and log Z is the sum of log c; what follows a tag has the weight
-``b = E (x ∘ b' / c')``, and ``a ∘ b`` are marginals. Powers are float64, of distances from the largest
-score. What falls below its smallest number is lost: where scores range so far there is no result.
+With `a` the weights of the tags at a position, and `x` and `E` the exponentials of emissions and
+transitions, ``c a' = (a E) ∘ x``, where c makes them sum to 1; log Z is the sum of log c. What follows a
+tag has the weight ``b = E (x ∘ b' / c')``, and the marginals are ``a ∘ b``. Exponentials are float64 and
+relative to the largest score. Where scores range so far that some would underflow, there is no result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class LogPartition(torch.autograd.Function):
         logs = ((c.log() + level.transpose(0, 1)) * live).sum(0) + end.log()
         value = logs[:, 0] + (lengths - 1) * tops[0] + tops[1] + tops[2]
         ctx.ragged, ctx.dtypes = ragged, [each.dtype for each in scores]
-        ctx.save_for_backward(x / c, e, last / end, at, live)
+        # what follows a tag that cannot be reached has no bound
+        ctx.save_for_backward(x / c * (at > 0), e, last / end, at, live)
         # of one step: an emission, and a transition or the first or last tag
         low = furthest(below) + furthest(torch.cat([each.flatten() for each in apart]))
         lost = (low < -RANGE) | ((at < LEAST) & (at > 0)).any() | (lengths < 1).any()
@@ -73,12 +74,9 @@ class LogPartition(torch.autograd.Function):
             after.append(b)
         weighted = grad[:, None] * live
         marginals = at * torch.stack(after[::-1]) * weighted
-        pairs = (
-            at[:-1].flatten(0, 1).T @ (torch.stack(onward[:0:-1]) * weighted[1:]).flatten(0, 1)
-            if len(x) > 1
-            else 0 * e
-        )
-        last = (at[-1] * after[0] * grad.double()[:, None]).sum(0)
+        later = torch.stack(onward[::-1])[:-1] * weighted[1:]
+        pairs = at[:-1].flatten(0, 1).T @ later.flatten(0, 1)
+        last = (at[-1] * after[0] * grad[:, None]).sum(0)
         grads = marginals.transpose(0, 1), e * pairs, marginals[0].sum(0), last
         return None, *(each.to(dtype) for each, dtype in zip(grads, ctx.dtypes, strict=True))
 

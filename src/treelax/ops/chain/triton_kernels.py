@@ -169,7 +169,7 @@ def inside_kernel(
             v = tl.where(x < join, v, MISSING)
             most = tl.max(v)
             y, d = power(v - most, scores), (v - most).to(scores.dtype.element_ty)
-            total = tl.sum(y) if CHOICE != BEST else tl.sum(z * 0) + 1.0
+            total = tl.sum(y) if CHOICE != BEST else tl.max(y)  # 1
             v_join, r_join = normalised(most, total, tl.sum(y * d), CHOICE)
             tl.store(value + p * width + join, v_join)
             tl.store(top + p * width + join, most)
@@ -264,20 +264,9 @@ def down_kernel(
         total = tl.zeros([1, LANES], tl.float64)
         for first in range(0, count, ROWS):
             tail, head, part, live, exists = edges(
-                p,
-                first + row,
-                x,
-                last,
-                rows,
-                columns,
-                n,
-                longest,
-                tails,
-                states,
-                width,
-                False,
-                KIND,
-            )
+                p, first + row, x,
+                last, rows, columns, n, longest, tails, states, width, False, KIND,
+            )  # fmt: skip
             s = tl.load(value + tail)
             s += bounded(tl.load(scores + part, mask=live, other=0.0)).to(tl.float64)
             weight = power(s - tl.load(top + head), scores).to(tl.float64)
