@@ -159,6 +159,21 @@ def paths(structure: tx.Structure, shape: tuple[int, ...], length: Any) -> Tenso
     return result
 
 
+def marked(structures: list[Any], size: int) -> Tensor:
+    """Structures given by the places ``(i, j)`` of their parts, as 0/1."""
+    found = torch.zeros(len(structures), size, size, dtype=torch.float64)
+    for one, places in zip(found, structures, strict=True):
+        for i, j in places:
+            one[i, j] = 1
+    return found
+
+
+def spanning_trees(n: int, size: int) -> Tensor:
+    """Those of n nodes, by definition."""
+    edges = itertools.combinations(itertools.combinations(range(n), 2), max(n - 1, 0))
+    return marked([places for places in edges if is_spanning(places, n)], size)
+
+
 @functools.cache
 def members(structure: tx.Structure, n: int) -> Tensor:
     """All structures over n words, by definition, with nothing of the library."""
@@ -176,20 +191,9 @@ def members(structure: tx.Structure, n: int) -> Tensor:
                     found[-1][i, j, label] = 1
         return torch.stack(found)
     if isinstance(structure, tx.Binary):
-        spans = list(bracketings(0, n - 1))
-        found = torch.zeros(len(spans), n, n, dtype=torch.float64)
-        for tree, places in zip(found, spans, strict=True):
-            for i, j in places:
-                tree[i, j] = 1
-        return found
+        return marked(list(bracketings(0, n - 1)), n)
     if isinstance(structure, tx.Spanning):
-        edges = itertools.combinations(itertools.combinations(range(n), 2), n - 1)
-        trees = [places for places in edges if is_spanning(places, n)]
-        found = torch.zeros(len(trees), n, n, dtype=torch.float64)
-        for tree, places in zip(found, trees, strict=True):
-            for i, j in places:
-                tree[i, j] = 1
-        return found
+        return spanning_trees(n, n)
     single_root = getattr(structure, "single_root", False)
     heads = [
         candidate

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from matrix import is_spanning
+from matrix import spanning_trees
 from scipy.stats import chisquare
 from test_estimators import ESTIMATORS
 from torch.autograd import gradcheck
@@ -20,17 +20,6 @@ SPANNING = tx.Spanning()
 LENGTHS = torch.tensor([[5, 4, 3], [2, 1, 0]])
 
 
-def trees(n, room=5):
-    """All spanning trees, by definition."""
-    edges = itertools.combinations(itertools.combinations(range(n), 2), max(n - 1, 0))
-    found = [places for places in edges if is_spanning(places, n)]
-    result = torch.zeros(len(found), room, room, dtype=torch.float64)
-    for tree, places in zip(result, found, strict=True):
-        for i, j in places:
-            tree[i, j] = 1
-    return result
-
-
 def problem(seed=0, scale=1.0):
     """Scores of graphs of 0 to 5 nodes, NaN where there is no edge, and some forbidden edges."""
     generator = torch.Generator().manual_seed(seed)
@@ -42,7 +31,7 @@ def problem(seed=0, scale=1.0):
 def weights(scores):
     """For each graph its place, all trees and their scores."""
     for place in itertools.product(range(2), range(3)):
-        every = trees(int(LENGTHS[place]))
+        every = spanning_trees(int(LENGTHS[place]), 5)
         yield place, every, torch.where(every > 0, scores[place], 0).sum((1, 2))
 
 
@@ -76,7 +65,7 @@ def test_operations(backend):
 
 @pytest.mark.parametrize("n", range(7))
 def test_trees_are_counted_and_listed(n):
-    every = trees(n, n)
+    every = spanning_trees(n, n)
     listed = SPANNING.enumerate(n)
     assert listed.dtype == torch.float64
     assert sorted(map(str, listed.tolist())) == sorted(map(str, every.tolist()))

@@ -117,7 +117,7 @@ class Chain(PathStructure):
     ) -> Tensor:
         """Log-probability ``(...)`` of tags ``(..., n)``, by scores as `join` takes them.
 
-        It is that of `parts`; on a CPU no scores of all pairs at all positions are made for it.
+        Equals `log_prob` of `parts`, but on a CPU the scores ``(..., n, C, C)`` are never built.
 
         Example:
             >>> Chain.log_likelihood(torch.zeros(3, 2), torch.zeros(2, 2), torch.tensor([0, 1, 1])).exp()
@@ -254,12 +254,13 @@ def _check_terms(
 
 
 def _taken(values: Tensor, places: Tensor) -> Tensor:
-    """``values[places]``, whose gradient takes far longer."""
+    """``values[places]``, with a faster gradient."""
     return values.index_select(0, places.flatten()).view_as(places)
 
 
 def _check_tags(tags: Tensor, lengths: Tensor | None, num_tags: int) -> tuple[Tensor, Tensor]:
-    """Raise unless they are some of so many; the tags, 0 in the padding, and what is none."""
+    """Raise unless tags are numbers below ``num_tags``; the tags, 0 in the padding, and where they are
+    not padding."""
     if not is_integer(tags) or tags.dim() == 0:
         raise InputError(
             f"tags is {getattr(tags, 'dtype', type(tags).__name__)} "

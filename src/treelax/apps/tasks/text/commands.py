@@ -38,9 +38,8 @@ TAG_HELP = f"""Train a word tagger with latent trees on your own files.
 
 Files have one word per line with its tag in the last column and a blank
 line between sentences, or are CoNLL-U. --text and --label select other
-columns, by number (from 1) or, in CoNLL-U, by name. --set
-model.output=chain learns scores of a tag after another (a conditional
-random field) and predicts the best chain.
+columns, by number (from 1) or, in CoNLL-U, by name. For a linear-chain CRF
+over the tags: --set model.output=chain.
 
 {RUN_HELP}
 
